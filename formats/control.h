@@ -21,14 +21,18 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 /// No control message is larger; a larger frame is malformed.
 inline constexpr std::size_t kMaxControlBytes = 1 << 20;
 
+/// The most of a Push's frame that one message carries: encryption adds to it on the way.
+inline constexpr std::size_t kMostFrameBytes = kMaxControlBytes - (std::size_t{64} << 10);
+
 /// What a peer can do beyond the protocol's first version: a bit each, in `abilities` of Hello and
 /// Welcome. Numbers are part of the protocol: append, never renumber.
 enum class Ability : std::uint64_t {
-  returns = 1 << 0,   ///< A queue's batch can be given back undone.
-  parts = 1 << 1,     ///< A large batch travels in parts.
-  waits = 1 << 2,     ///< The client says whenever its program waits, and how long it did.
-  upcoming = 1 << 3,  ///< The daemon tells which batches come next.
-  live = 1 << 4,      ///< A client can push sequences to live feeds, and announce versions.
+  returns = 1 << 0,     ///< A queue's batch can be given back undone.
+  parts = 1 << 1,       ///< A large batch travels in parts.
+  waits = 1 << 2,       ///< The client says whenever its program waits, and how long it did.
+  upcoming = 1 << 3,    ///< The daemon tells which batches come next.
+  live = 1 << 4,        ///< A client can push sequences to live feeds, and announce versions.
+  push_parts = 1 << 5,  ///< The frame of a Push can come in parts.
 };
 
 /// The abilities that one side names, or that both have named: only those are used. A peer that is
@@ -56,8 +60,8 @@ class Abilities {
 };
 
 /// What this code can do, as a daemon and as a client.
-inline constexpr Abilities kAbilities{Ability::returns, Ability::parts, Ability::waits,
-                                      Ability::upcoming, Ability::live};
+inline constexpr Abilities kAbilities{Ability::returns,  Ability::parts, Ability::waits,
+                                      Ability::upcoming, Ability::live,  Ability::push_parts};
 
 /// Most batches that one ListUpcoming asks for.
 inline constexpr std::uint32_t kMostUpcoming = 1024;

@@ -13,6 +13,10 @@ namespace {
 /// A session has one producer.
 constexpr std::uint32_t kProducer = 1;
 
+/// Parts of a frame that are sent ahead of the daemon's answer: it closes a connection of which
+/// more than 4 MiB lie unread.
+constexpr std::size_t kPartsUnderWay = 2;
+
 ConnectSettings as_producer(ConnectSettings settings) {
   settings.produces = true;
   return settings;
@@ -205,8 +209,7 @@ void Conversation::ask_what_is_due() {
   }
   if (push_ && !push_->sent && !push_->answer) {
     push_->sent = true;
-    send(push_->offer.message(kProducer, push_->question, push_->deadline.remaining(now)),
-         push_->offer.frame());
+    send_push();
   }
   if (listing_ && !listing_->sent && !listing_->answer) {
     wire::ListOutcomesT list;
@@ -217,6 +220,37 @@ void Conversation::ask_what_is_due() {
     listing_->sent = true;
     send(encode(std::move(list)));
   }
+}
+
+void Conversation::send_push() {
+  Offer& offer = push_->offer;
+  push_->sent_bytes = 0;
+  if (!offer.travels_in_parts()) {
+    const auto limit = push_->deadline.remaining(link_.now());
+    return send(offer.message({kProducer, push_->question, limit}), offer.frame());
+  }
+  if (!link_.has(Ability::push_parts)) {
+    offer.settle(offer.first());
+    wire::AcceptedT& answer = push_->answer.emplace();
+    answer.next = offer.first();
+    answer.code = static_cast<std::uint16_t>(ErrorCode::does_not_fit);
+    answer.text =
+        fmt::format("{} bytes in a message; the daemon at {} is older, and takes at most {}",
+                    offer.frame().bytes.size(), link_.endpoint(), kMostFrameBytes);
+    return;
+  }
+  for (std::size_t i = 0; i < kPartsUnderWay; ++i) send_part();
+}
+
+/// The next part of the frame, if there is one.
+void Conversation::send_part() {
+  Offer& offer = push_->offer;
+  const std::uint64_t at = push_->sent_bytes;
+  if (at == offer.frame().bytes.size()) return;
+  const Payload part = offer.part(at);
+  push_->sent_bytes += part.bytes.size();
+  const auto limit = push_->deadline.remaining(link_.now());
+  send(offer.part_message({kProducer, push_->question, limit}, at), part);
 }
 
 void Conversation::on_claimed(const ControlMessage& message) {
@@ -241,6 +275,12 @@ void Conversation::on_claimed(const ControlMessage& message) {
 void Conversation::on_accepted(const ControlMessage& message) {
   const auto& accepted = *message.as<wire::Accepted>();
   if (!push_ || push_->question != accepted.question()) return;
+  if (accepted.taken() != 0) {  // a part
+    if (!push_->forgotten) return send_part();
+    // Without the rest nothing of it is accepted.
+    if (push_->sent_bytes < push_->offer.frame().bytes.size()) push_.reset();
+    return;
+  }
   numbers_.next = accepted.next();
   push_->offer.settle(accepted.next());
   if (push_->forgotten) {

@@ -48,6 +48,7 @@ class Conversation {
   };
   struct Push : Asked<wire::AcceptedT> {
     Offer offer;
+    std::uint64_t sent_bytes = 0;  ///< Of a frame that travels in parts.
   };
   struct Listing : Asked<wire::OutcomesT> {
     std::uint64_t first = 0;
@@ -121,6 +122,8 @@ class Conversation {
   Result<std::shared_ptr<AreaStore>> fetch_area(std::uint32_t number);
   void resume(bool is_known);
   void ask_what_is_due();
+  void send_push();
+  void send_part();
   void area_trouble(const Error& error);
   void lose(const std::string& how);
   void lost();

@@ -141,13 +141,27 @@ void Offer::move_into_frame() {
   frame_ = std::move(framed.frame_);
 }
 
-flatbuffers::DetachedBuffer Offer::message(std::uint32_t producer, std::uint32_t question,
-                                           std::chrono::milliseconds limit) {
-  push_.producer = producer;
-  push_.question = question;
+flatbuffers::DetachedBuffer Offer::message(const Asking& asking) {
+  push_.producer = asking.producer;
+  push_.question = asking.question;
   push_.framed = is_framed();
-  push_.timeout_ms = limit.count();
+  push_.timeout_ms = asking.limit.count();
   return encode(wire::PushT(push_));
+}
+
+Payload Offer::part(std::uint64_t at) const {
+  Payload part = frame_;
+  part.bytes = part.bytes.subspan(at);
+  part.bytes = part.bytes.first(std::min(part.bytes.size(), kMostFrameBytes));
+  return part;
+}
+
+flatbuffers::DetachedBuffer Offer::part_message(const Asking& asking, std::uint64_t at) {
+  push_.total_bytes = frame_.bytes.size();
+  push_.part_at = at;
+  auto message = this->message(asking);
+  push_.total_bytes = push_.part_at = 0;  // another daemon may be offered it in one piece
+  return message;
 }
 
 }  // namespace batchwright

@@ -61,10 +61,20 @@ class Offer {
   /// From now on it owns the room that it has, which was lent to it.
   void keep_room() { owns_ = true; }
 
-  /// The message and its frame.
-  flatbuffers::DetachedBuffer message(std::uint32_t producer, std::uint32_t question,
-                                      std::chrono::milliseconds limit);
+  /// Who asks, and for how long.
+  struct Asking {
+    std::uint32_t producer = 0;
+    std::uint32_t question = 0;
+    std::chrono::milliseconds limit{0};
+  };
+  /// The message, for the whole frame.
+  flatbuffers::DetachedBuffer message(const Asking& asking);
   const Payload& frame() const { return frame_; }
+  /// Whether the frame is larger than a message's.
+  bool travels_in_parts() const { return is_framed() && frame_.bytes.size() > kMostFrameBytes; }
+  /// The part of it that begins at `at`, and its message.
+  Payload part(std::uint64_t at) const;
+  flatbuffers::DetachedBuffer part_message(const Asking& asking, std::uint64_t at);
 
  private:
   void drop_first(std::size_t count);

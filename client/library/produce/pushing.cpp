@@ -10,9 +10,6 @@
 namespace batchwright {
 namespace {
 
-/// Of frames, and a sequence may be longer.
-constexpr std::uint64_t kFrameBytes = std::uint64_t{16} << 20;
-
 Error in_place(const Error& error, std::size_t place, std::size_t of) {
   if (of == 1) return error;
   return {error.code, fmt::format("sequence {}: {}", place, error.message)};
@@ -141,7 +138,7 @@ Result<std::optional<Offer>> Producer::lay_out(const Call& call, const Sequences
   std::uint64_t frame = FreeRoom::taken_by(call.bytes[first]);
   while (!store && end < what.sequences.size()) {
     const std::uint64_t more = FreeRoom::taken_by(call.bytes[end]);
-    if (frame + more > kFrameBytes) break;
+    if (frame + more > kMostFrameBytes) break;
     frame += more;
     ++end;
   }

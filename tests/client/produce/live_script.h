@@ -36,6 +36,8 @@ struct LiveSettings {
   std::chrono::milliseconds slice{0};
   bool allow_nan = false;
   bool knows_live = true;
+  bool knows_parts = true;
+  std::uint32_t max_length = 1000;
 };
 
 /// A producer, and a daemon under a script that answers what it is asked, 1 ms later each time. Its
@@ -103,6 +105,7 @@ struct LiveScript {
     if (const auto* push = message.as<wire::Push>()) {
       pushes.emplace_back();
       push->UnPackTo(&pushes.back());
+      if (push->total_bytes() != 0 && !is_whole(pushes.back())) return;
       take_in(pushes.back());
       if (!holds_pushes) world->after(1ms, [this] { accept(pushes.back()); });
     }
@@ -133,6 +136,9 @@ struct LiveScript {
     welcome.protocol = kProtocolVersion;
     welcome.arena_socket = "/simulated/batchwright.sock.arena";
     welcome.abilities = settings.knows_live ? kAbilities.bits() : 0;
+    if (!settings.knows_parts) {
+      welcome.abilities &= ~static_cast<std::uint64_t>(Ability::push_parts);
+    }
     auto feed = std::make_unique<wire::FeedInfoT>();
     feed->name = "rollouts";
     feed->world = 1;
@@ -150,8 +156,8 @@ struct LiveScript {
     add("text", FieldKind::independent, DType::uint8, {});
     add("reward", FieldKind::scalar, DType::float32, {});
     feed->live = std::make_unique<wire::LiveInfoT>();
-    feed->live->max_length = 1000;
-    feed->live->max_bytes = 9000;
+    feed->live->max_length = settings.max_length;
+    feed->live->max_bytes = 9 * std::uint64_t{settings.max_length};
     feed->live->allow_nan = settings.allow_nan;
     welcome.feeds.push_back(std::move(feed));
     world->say(std::move(welcome));
@@ -188,6 +194,29 @@ struct LiveScript {
       accepted.text = why.message;
     }
     world->say(std::move(accepted));
+  }
+
+  /// Takes a part of a frame, and says so. Whether that is the last: then the frame is whole.
+  bool is_whole(const wire::PushT& part) {
+    if (part.part_at == 0) parts.clear();
+    CHECK(part.part_at == parts.size());
+    parts.insert(parts.end(), world->frame.begin(), world->frame.end());
+    ahead = std::max(ahead, ++parts_untold);
+    if (parts.size() == part.total_bytes) {
+      parts_untold = 0;
+      world->frame = parts;
+      return true;
+    }
+    wire::AcceptedT told;
+    told.producer = part.producer;
+    told.question = part.question;
+    told.next = next;
+    told.taken = parts.size();
+    world->after(1ms, [this, told] {
+      if (parts_untold != 0) --parts_untold;
+      world->say(wire::AcceptedT(told));
+    });
+    return false;
   }
 
   void take_in(const wire::PushT& push) {
@@ -257,6 +286,9 @@ struct LiveScript {
   std::byte* daemons = nullptr;  ///< The area, as the daemon maps it.
   std::uint64_t incarnation = 11;
   std::uint64_t next = 0;
+  std::vector<std::byte> parts;  ///< Of the frame that comes.
+  int parts_untold = 0;
+  int ahead = 0;  ///< Most of them that came before an answer.
   bool holds_claims = false;
   bool holds_pushes = false;
   std::optional<Error> refuses_to_produce;

@@ -138,6 +138,51 @@ TEST_CASE("client: a sequence that is larger than the area has a frame of its ow
   CHECK_FALSE(run.pushes.back().framed);
 }
 
+TEST_CASE("client: a frame that is larger than a message travels in parts, two of them ahead") {
+  LiveScript run({.area_bytes = 0, .max_length = 400'000});
+  std::size_t accepted = 0;
+  REQUIRE(is(run.push(1, accepted, 5s, 300'000), kSettled));
+  CHECK(accepted == 1);
+  REQUIRE(run.pushes.size() == 3);
+  CHECK(run.pushes[1].part_at == kMostFrameBytes);
+  CHECK(run.pushes[2].total_bytes == run.parts.size());
+  CHECK(run.parts.size() > 2 * kMostFrameBytes);
+  CHECK(run.ahead == 2);
+  CHECK(run.producer().last_number() == 0);
+  CHECK(first_of(run.offered.at(0)) == 0.0F);
+  // Smaller ones go as they did, as many in a message as it takes.
+  REQUIRE(is(run.push(3, accepted, 5s, 40'000), kSettled));
+  REQUIRE(run.pushes.size() == 5);
+  CHECK(run.pushes[3].sequences.size() == 2);
+  CHECK(run.pushes[3].total_bytes == 0);
+  CHECK(first_of(run.offered.at(3)) == 3.0F);
+}
+
+TEST_CASE("client: a daemon that comes back gets a frame in parts from its begin") {
+  LiveScript run({.area_bytes = 0, .max_length = 400'000});
+  std::size_t accepted = 0;
+  run.world->after(1ms, [&run] {  // when some parts are there
+    CHECK(!run.parts.empty());
+    run.world->die();
+    run.come_back(11, 0);
+  });
+  REQUIRE(is(run.push(1, accepted, 5s, 399'000), kSettled));
+  CHECK(accepted == 1);
+  CHECK(run.pushes.size() > 4);
+  CHECK(run.offered.size() == 1);
+  CHECK(run.parts.size() == run.pushes.back().total_bytes);
+}
+
+TEST_CASE("client: a daemon that knows no parts is told of no frame larger than a message") {
+  LiveScript run({.area_bytes = 0, .knows_parts = false, .max_length = 400'000});
+  std::size_t accepted = 0;
+  const auto refused = run.push(1, accepted, 5s, 399'000);
+  CHECK(is(refused, ErrorCode::does_not_fit));
+  CHECK(says(refused, "is older, and takes at most 983040"));
+  CHECK(run.pushes.empty());
+  REQUIRE(is(run.push(1, accepted), kSettled));
+}
+
 TEST_CASE("client: many sequences are offered in messages that the wire takes") {
   LiveScript run({.area_bytes = 1U << 22});
   std::size_t accepted = 0;

@@ -352,3 +352,18 @@ TEST_CASE("delivery: outcomes of a producer that is gone are remembered until al
   CHECK(first == 3);
   CHECK(outcomes.totals()[static_cast<std::size_t>(wire::Outcome::done)] == 2);
 }
+
+TEST_CASE("delivery: a frame that comes in parts is pushed as one that is whole") {
+  TestServer server(live_feed(4));
+  RawTrainer trainer(server);
+  trainer.wait();
+  RawProducer producer(server, "actor");
+  const auto answer = producer.push_in_parts(four(), 100);
+  REQUIRE(answer);
+  CHECK_MESSAGE(answer->code == 0, answer->text);
+  CHECK(answer->next == 4);
+  const auto batch = trainer.next();
+  REQUIRE(batch);
+  CHECK(batch->numbers == std::vector<std::uint64_t>{3, 1, 0, 2});
+  CHECK(has_its_values(*batch));
+}

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -114,15 +115,13 @@ RawProducer::~RawProducer() {
   if (area_ != nullptr) ::munmap(area_, produced_.area_bytes);
 }
 
-void RawProducer::offer(const std::vector<Offered>& sequences, std::int64_t timeout_ms,
-                        std::uint64_t at) {
+wire::PushT RawProducer::push_of(const std::vector<Offered>& sequences, std::uint64_t at,
+                                 std::vector<std::byte>& frame) {
   wire::PushT push;
   push.producer = 1;
   push.question = ++question_;
   push.first = sequences.front().number;
   push.framed = area_ == nullptr;
-  push.timeout_ms = timeout_ms;
-  std::vector<std::byte> frame;
   for (const Offered& each : sequences) {
     frame.resize((frame.size() + kAligned - 1) / kAligned * kAligned);
     const auto bytes = bytes_of_sequence(each);
@@ -137,8 +136,44 @@ void RawProducer::offer(const std::vector<Offered>& sequences, std::int64_t time
       push.lengths.push_back(length);
     }
   }
+  return push;
+}
+
+void RawProducer::offer(const std::vector<Offered>& sequences, std::int64_t timeout_ms,
+                        std::uint64_t at) {
+  std::vector<std::byte> frame;
+  wire::PushT push = push_of(sequences, at, frame);
+  push.timeout_ms = timeout_ms;
   if (!push.framed) return client_.send(std::move(push));
   client_.send_framed(std::move(push), frame);
+}
+
+std::optional<wire::AcceptedT> RawProducer::push_in_parts(const std::vector<Offered>& sequences,
+                                                          std::size_t part_bytes) {
+  std::vector<std::byte> frame;
+  wire::PushT push = push_of(sequences, 0, frame);
+  push.total_bytes = frame.size();
+  std::optional<wire::AcceptedT> answer;
+  for (std::size_t at = 0; at < frame.size(); at += part_bytes) {
+    push.part_at = at;
+    const auto part = std::span(frame).subspan(at, std::min(part_bytes, frame.size() - at));
+    client_.send_framed(wire::PushT(push), part);
+    answer = accepted();
+    if (!answer || answer->code != 0) break;
+    CHECK(answer->taken == (at + part.size() < frame.size() ? at + part.size() : 0));
+  }
+  return answer;
+}
+
+std::optional<wire::AcceptedT> RawProducer::push_part(std::uint64_t total, std::uint64_t at,
+                                                      std::span<const std::byte> part) {
+  std::vector<std::byte> frame;
+  wire::PushT push = push_of({{0, 1}}, 0, frame);
+  push.question = 77;  // the same for all
+  push.total_bytes = total;
+  push.part_at = at;
+  client_.send_framed(std::move(push), part);
+  return accepted();
 }
 
 std::optional<wire::AcceptedT> RawProducer::accepted() {

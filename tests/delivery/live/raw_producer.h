@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,13 @@ class RawProducer {
   /// other from `at` on.
   void offer(const std::vector<Offered>& sequences, std::int64_t timeout_ms = -1,
              std::uint64_t at = 0);
+  /// The same in a frame that comes in parts of so many bytes; each but the last is answered before
+  /// the next is sent. The answer to the last of them, or the first with a code.
+  std::optional<wire::AcceptedT> push_in_parts(const std::vector<Offered>& sequences,
+                                               std::size_t part_bytes);
+  /// One part, with these bytes: of a frame of `total`, from `at` on.
+  std::optional<wire::AcceptedT> push_part(std::uint64_t total, std::uint64_t at,
+                                           std::span<const std::byte> part);
   /// The answer to it; empty where another message comes.
   std::optional<wire::AcceptedT> accepted();
   /// Both: the numbers before this one are accepted.
@@ -51,6 +59,9 @@ class RawProducer {
   std::byte* area() { return area_; }
 
  private:
+  wire::PushT push_of(const std::vector<Offered>& sequences, std::uint64_t at,
+                      std::vector<std::byte>& frame);
+
   RawClient client_;
   wire::ProducedT produced_;
   std::byte* area_ = nullptr;

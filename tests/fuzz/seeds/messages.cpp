@@ -201,6 +201,10 @@ void fill(wire::PushT& push, Choices& input) {
   push.first = small_or_any<std::uint64_t>(input);
   push.framed = input.byte() % 4 != 0;
   push.timeout_ms = any_timeout(input);
+  if (input.byte() % 4 == 0) {
+    push.total_bytes = small_or_any<std::uint64_t>(input);
+    push.part_at = small_or_any<std::uint64_t>(input);
+  }
   for (int count = 1 + input.byte() % 4; count > 0; --count) {
     const auto offset = 64 * small_or_any<std::uint64_t>(input);
     const auto version = small_or_any<std::uint64_t>(input);
@@ -216,6 +220,7 @@ void fill(wire::AcceptedT& answer, Choices& input) {
   answer.producer = any_producer(input);
   answer.question = small_or_any<std::uint32_t>(input);
   answer.next = small_or_any<std::uint64_t>(input);
+  if (input.byte() % 4 == 0) answer.taken = small_or_any<std::uint64_t>(input);
   answer.code = small_or_any<std::uint16_t>(input);
   answer.text = "no";
 }

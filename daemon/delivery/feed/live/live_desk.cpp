@@ -16,6 +16,9 @@ namespace {
 /// Clients that wait for a version at a time.
 constexpr std::size_t kMostVersionWaits = 4096;
 
+/// Frames that come in parts have so many times the bytes of the pool, together: as areas have.
+constexpr std::uint64_t kFramesToPool = 4;
+
 /// When a wait of `timeout_ms` that begins now is over; empty: never.
 std::optional<std::uint64_t> until(std::uint64_t now_ms, std::int64_t timeout_ms) {
   if (timeout_ms < 0) return {};
@@ -36,6 +39,8 @@ LiveDesk::LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
       incarnation_(incarnation),
       began_(began),
       pool_(settings_.pool),
+      producers_(std::make_shared<FrameRoom>(settings_.pool.pool_bytes + kMaxControlBytes,
+                                             kFramesToPool * settings_.pool.pool_bytes)),
       kept_([this](ProducerId id, const PushedSequence& sequence, bool in_area) {
         freed(id, sequence, in_area);
       }),
@@ -155,6 +160,12 @@ void LiveDesk::handle(const ClientInfo& client, PushAsked asked) {
   if (producer->push) {
     return refuse(client.session, asked.push.producer,
                   {ErrorCode::busy, "a Push of this producer is under way"});
+  }
+  if (asked.push.total_bytes == 0) {
+    producer->frame.reset();
+  } else if (auto answer = take_part(producer->frame, producers_.frame_room(), asked)) {
+    answer->next = producer->next;
+    return send(client.session, std::move(*answer));
   }
   PushUnderWay& push = producer->push.emplace();
   push.until_ms = until(now_ms_, asked.push.timeout_ms);
@@ -314,6 +325,7 @@ void LiveDesk::handle(const ClientInfo& client, const wire::CloseProducerT& requ
 
 /// Claims and pushes that wait end with it.
 void LiveDesk::close(LiveProducer& producer) {
+  producer.frame.reset();
   const auto is_its = [&producer](const auto& entry) { return entry.second == producer.id; };
   std::erase_if(asked_, is_its);
   producers_.disconnect(producer);

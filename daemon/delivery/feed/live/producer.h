@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/live/frame_parts.h"
 #include "daemon/delivery/feed/live/live_requests.h"
 #include "daemon/delivery/feed/live/live_source.h"
 #include "daemon/live/live.h"
@@ -76,6 +77,7 @@ struct LiveProducer {
   SharedBytes area;
   std::uint64_t next = 0;  ///< Number of the first sequence that is not accepted.
   Outcomes outcomes;
+  std::optional<FrameParts> frame;  ///< Of the push that comes.
   std::optional<PushUnderWay> push;
   std::optional<std::uint32_t> claim;  ///< The question of the claim that waits.
   std::vector<std::uint64_t> freed;    ///< Of its area, and not told so far.
@@ -94,6 +96,12 @@ class ProducerTable {
   static constexpr std::size_t kMost = 1 << 16;
   /// Producers of one session.
   static constexpr std::size_t kMostOfSession = 64;
+
+  explicit ProducerTable(std::shared_ptr<FrameRoom> frame_room)
+      : frame_room_(std::move(frame_room)) {}
+
+  /// The room for their frames in parts.
+  const std::shared_ptr<FrameRoom>& frame_room() const { return frame_room_; }
 
   LiveProducer* find(const ProducerKey& key);
   /// The producer with this name, which may be new. Errors: does_not_fit.
@@ -115,6 +123,7 @@ class ProducerTable {
   std::set<ProducerId> take_accepted() { return std::exchange(accepted_, {}); }
 
  private:
+  std::shared_ptr<FrameRoom> frame_room_;
   std::vector<std::unique_ptr<LiveProducer>> all_;  ///< By id.
   std::map<std::string, ProducerId, std::less<>> names_;
   std::map<ProducerKey, ProducerId> connected_;
