@@ -10,9 +10,6 @@
 namespace batchwright {
 namespace {
 
-/// A session has one producer.
-constexpr std::uint32_t kProducer = 1;
-
 /// Parts of a frame that are sent ahead of the daemon's answer: it closes a connection of which
 /// more than 4 MiB lie unread.
 constexpr std::size_t kPartsUnderWay = 2;
@@ -151,7 +148,7 @@ void Conversation::arrive(const Deadline& deadline) {
 
 void Conversation::produce() {
   wire::ProduceT wanted;
-  wanted.producer = kProducer;
+  wanted.producer = ++producer_;
   wanted.feed = wanted_.feed;
   wanted.name = wanted_.name;
   wanted.area_bytes = link_.is_inline() ? 0 : wanted_.area_bytes;
@@ -161,7 +158,7 @@ void Conversation::produce() {
 
 void Conversation::on_produced(const ControlMessage& message) {
   const auto& produced = *message.as<wire::Produced>();
-  if (state_ != State::asked) return;
+  if (state_ != State::asked || produced.producer() != producer_) return;
   if (produced.area() != 0) {
     auto store = fetch_area(produced.area());
     if (!store) return area_trouble(store.error());
@@ -170,6 +167,7 @@ void Conversation::on_produced(const ControlMessage& message) {
   const bool is_known = was_produced_ && produced.incarnation() == numbers_.incarnation;
   numbers_ = {produced.incarnation(), produced.next(), produced.version()};
   state_ = State::producing;
+  ended_ = false;
   was_produced_ = true;
   patience_.reset();
   resume(is_known);
@@ -200,7 +198,7 @@ void Conversation::ask_what_is_due() {
   const Time now = link_.now();
   if (claim_ && !claim_->sent && !claim_->answer) {
     wire::ClaimT claim;
-    claim.producer = kProducer;
+    claim.producer = producer_;
     claim.question = claim_->question;
     claim.count = claim_->count;
     claim.timeout_ms = claim_->deadline.remaining(now).count();
@@ -213,7 +211,7 @@ void Conversation::ask_what_is_due() {
   }
   if (listing_ && !listing_->sent && !listing_->answer) {
     wire::ListOutcomesT list;
-    list.producer = kProducer;
+    list.producer = producer_;
     list.question = listing_->question;
     list.first = listing_->first;
     list.count = listing_->count;
@@ -227,7 +225,7 @@ void Conversation::send_push() {
   push_->sent_bytes = 0;
   if (!offer.travels_in_parts()) {
     const auto limit = push_->deadline.remaining(link_.now());
-    return send(offer.message({kProducer, push_->question, limit}), offer.frame());
+    return send(offer.message({producer_, push_->question, limit}), offer.frame());
   }
   if (!link_.has(Ability::push_parts)) {
     offer.settle(offer.first());
@@ -250,12 +248,12 @@ void Conversation::send_part() {
   const Payload part = offer.part(at);
   push_->sent_bytes += part.bytes.size();
   const auto limit = push_->deadline.remaining(link_.now());
-  send(offer.part_message({kProducer, push_->question, limit}, at), part);
+  send(offer.part_message({producer_, push_->question, limit}, at), part);
 }
 
 void Conversation::on_claimed(const ControlMessage& message) {
   const auto& claimed = *message.as<wire::Claimed>();
-  if (!claim_ || claim_->question != claimed.question()) return;
+  if (!claim_ || claimed.producer() != producer_ || claim_->question != claimed.question()) return;
   if (claimed.code() == 0 && !claimed.ended()) {
     numbers_.version = std::max(numbers_.version, claimed.version());
   }
@@ -274,6 +272,8 @@ void Conversation::on_claimed(const ControlMessage& message) {
 
 void Conversation::on_accepted(const ControlMessage& message) {
   const auto& accepted = *message.as<wire::Accepted>();
+  if (accepted.producer() != producer_) return;
+  if (accepted.ended()) ended_ = true;
   if (!push_ || push_->question != accepted.question()) return;
   if (accepted.taken() != 0) {  // a part
     if (!push_->forgotten) return send_part();
@@ -291,8 +291,9 @@ void Conversation::on_accepted(const ControlMessage& message) {
 }
 
 void Conversation::on_freed(const ControlMessage& message) {
-  if (!store_) return;
-  for (const std::uint64_t number : *message.as<wire::Freed>()->numbers()) store_->freed(number);
+  const auto& freed = *message.as<wire::Freed>();
+  if (!store_ || freed.producer() != producer_) return;
+  for (const std::uint64_t number : *freed.numbers()) store_->freed(number);
 }
 
 void Conversation::on_outcomes(const ControlMessage& message) {
@@ -309,6 +310,7 @@ void Conversation::on_refused(const ControlMessage& message) {
     if (!is_forgotten) return fail(error);
     return lose(fmt::format("knows nothing of this session: {}", error.message));
   }
+  if (refusal.producer() != producer_) return;  // of a feed that was replaced meanwhile
   // A feed that was replaced knows nothing of its producers.
   if (is_forgotten && link_.reconnects_at_all()) {
     lost();
@@ -326,7 +328,7 @@ void Conversation::on_bye(const ControlMessage& /*message*/) { lose("said goodby
 
 void Conversation::abandon(const wire::AbandonT& what) {
   wire::AbandonT message = what;
-  message.producer = kProducer;
+  message.producer = producer_;
   send(encode(std::move(message)));
 }
 
@@ -368,7 +370,7 @@ void Conversation::send(const flatbuffers::DetachedBuffer& message, const Payloa
 void Conversation::close() {
   if (is_producing() && link_.is_up()) {
     wire::CloseProducerT end;
-    end.producer = kProducer;
+    end.producer = producer_;
     send(encode(std::move(end)));
   }
   link_.say_goodbye();

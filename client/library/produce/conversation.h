@@ -63,6 +63,8 @@ class Conversation {
   Result<void> open();
   /// Whether the daemon has us as a producer now.
   bool is_producing() const { return state_ == State::producing; }
+  /// Whether the daemon has said that the feed has ended.
+  bool has_ended() const { return ended_; }
   /// Why the conversation is over.
   const std::optional<Error>& failure() const { return failure_; }
   /// What the link says, and its clock.
@@ -134,6 +136,10 @@ class Conversation {
   const Wanted wanted_;
   std::atomic<bool> stopped_ = false;
   State state_ = State::away;
+  /// Our number in the session: another one with each Produce, so that what is said to an earlier
+  /// one is not taken for ours.
+  std::uint32_t producer_ = 0;
+  bool ended_ = false;
   bool was_produced_ = false;
   std::optional<Deadline> patience_;  ///< For a name that our own old session still has.
   Numbers numbers_;

@@ -49,12 +49,16 @@ Result<Producer::Verdict> Producer::await_turn(const Deadline& deadline) {
   return wait_for(is_free, deadline, "answer to an earlier push");
 }
 
-/// Waits until the daemon has read something, or is another one.
+/// Waits until the daemon has read something, is another one, or says that the feed has ended.
 Result<Producer::Verdict> Producer::await_room(const Deadline& deadline) {
   const std::shared_ptr<AreaStore> store = conversation_.store();
   const std::uint64_t used = store->used();
-  return wait_for([&] { return conversation_.store() != store || store->used() < used; }, deadline,
-                  "room");
+  const auto may_have_room = [&] {
+    return conversation_.has_ended() || conversation_.store() != store || store->used() < used;
+  };
+  auto waited = wait_for(may_have_room, deadline, "room");
+  if (waited && conversation_.has_ended()) return Verdict::ended;
+  return waited;
 }
 
 /// Waits for the answer to the push that is under way, if one is.

@@ -27,13 +27,18 @@ Result<void> Session::await_live(const Deadline& deadline) {
                fmt::format("the daemon at {} is too old for live feeds", link_.endpoint())};
 }
 
-/// A daemon that comes back meanwhile is asked, too: to say a version twice changes nothing.
+/// A daemon that comes back meanwhile is asked, too, and so is a feed in the place of one that was
+/// replaced: to say a version twice changes nothing.
 template <class TableT>
 Result<wire::VersionT> Session::ask_version(TableT& what, const Deadline& deadline) {
   if (!take_turn()) return busy();
   const Turn turn(*this);
   const auto is_answered = [this]()
                                REQUIRES(link_mutex_) { return version_answer_ || !link_.is_up(); };
+  const auto is_forgotten = [this]() REQUIRES(link_mutex_) {
+    const auto replaced = static_cast<std::uint16_t>(ErrorCode::disconnected);
+    return !version_answer_ || (version_answer_->code == replaced && link_.reconnects_at_all());
+  };
   do {
     if (auto live = await_live(deadline); !live) return live.error();
     what.question = ++version_question_;
@@ -43,8 +48,8 @@ Result<wire::VersionT> Session::ask_version(TableT& what, const Deadline& deadli
     version_answer_.reset();
     send(encode(TableT(what)));
     if (!pump_until(is_answered, deadline.for_answer())) return no_version(deadline);
-  } while (!failure_ && !version_answer_);
-  if (!version_answer_) return *failure_;
+  } while (!failure_ && is_forgotten());
+  if (failure_) return *failure_;
   return *std::exchange(version_answer_, std::nullopt);
 }
 

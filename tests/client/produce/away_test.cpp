@@ -141,12 +141,14 @@ TEST_CASE("client: a feed that was replaced is produced for again") {
   run.holds_pushes = true;
   run.world->after(10ms, [&run] {
     run.holds_pushes = false;
-    run.refuse({ErrorCode::disconnected, "the feed was replaced"}, 1);
+    run.refuse({ErrorCode::disconnected, "the feed was replaced"}, run.number);
+    // Its push came to the feed in the other's place.
+    run.refuse({ErrorCode::not_found, "this session has no producer 1"}, run.number);
   });
   REQUIRE(is(run.push(2, accepted), kSettled));
   CHECK(run.names.size() == 2);
   CHECK(run.pushes.size() == 2);
-  run.refuse({ErrorCode::store_unavailable, "the spool is gone"}, 1);
+  run.refuse({ErrorCode::store_unavailable, "the spool is gone"}, run.number);
   CHECK(is(run.push(1, accepted), ErrorCode::store_unavailable));
 }
 
@@ -163,4 +165,38 @@ TEST_CASE("client: an area that is smaller than what is under way makes it a fra
   CHECK(run.pushes.back().framed);
   CHECK(run.pushes.back().sequences.size() == 2);
   CHECK(first_of(run.offered.back()) == 2.0F);
+}
+
+TEST_CASE("client: what is freed of a feed that was replaced is not room of the next one") {
+  LiveScript run;
+  std::size_t accepted = 0;
+  REQUIRE(is(run.push(1, accepted), kSettled));
+  const std::uint32_t before = run.number;
+  run.refuse({ErrorCode::disconnected, "the feed was replaced"}, before);
+  run.incarnation = 12;
+  run.next = 0;
+  run.world->after(5ms, [&run, before] {
+    run.number = before;
+    run.free({0});
+  });
+  REQUIRE(is(run.push(1, accepted), kSettled));
+  CHECK(run.producer().outcomes(0, 8, 1s));
+  CHECK(run.producer().conversation().store()->used() == 256);
+}
+
+TEST_CASE("client: a producer that waits for room is told that the feed has ended") {
+  LiveScript run;
+  std::size_t accepted = 0;
+  REQUIRE(is(run.push(16, accepted), kSettled));
+  run.world->after(10ms, [&run] {
+    wire::AcceptedT told;
+    told.producer = run.number;
+    told.next = 16;
+    told.ended = true;
+    run.world->say(std::move(told));
+  });
+  CHECK(is(run.push(1, accepted), kEnded));
+  std::unique_ptr<WrittenRoom> room;
+  const std::vector<std::uint32_t> lengths = {2, 2, 5, 1};
+  CHECK(is(run.producer().reserve(lengths, 1s, room), kEnded));
 }

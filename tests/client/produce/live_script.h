@@ -87,6 +87,7 @@ struct LiveScript {
     }
     if (const auto* wanted = message.as<wire::Produce>()) {
       names.push_back(wanted->name()->str());
+      number = wanted->producer();
       if (refuses_to_produce) return refuse(*refuses_to_produce, wanted->producer());
       wire::ProducedT produced;
       produced.producer = wanted->producer();
@@ -163,11 +164,11 @@ struct LiveScript {
     world->say(std::move(welcome));
   }
 
-  void refuse(const Error& error, std::uint32_t number) {
+  void refuse(const Error& error, std::uint32_t producer) {
     wire::RefusedT refusal;
     refusal.code = static_cast<std::uint16_t>(error.code);
     refusal.message = error.message;
-    refusal.producer = number;
+    refusal.producer = producer;
     world->after(1ms, [this, refusal] { world->say(wire::RefusedT(refusal)); });
   }
 
@@ -241,7 +242,7 @@ struct LiveScript {
 
   void free(std::vector<std::uint64_t> numbers) {
     wire::FreedT freed;
-    freed.producer = 1;
+    freed.producer = number;
     freed.numbers = std::move(numbers);
     world->say(std::move(freed));
   }
@@ -293,6 +294,7 @@ struct LiveScript {
   bool holds_pushes = false;
   std::optional<Error> refuses_to_produce;
   std::vector<std::string> names;
+  std::uint32_t number = 0;  ///< Of the producer, as it asked last.
   std::vector<wire::ClaimT> claims;
   std::vector<wire::PushT> pushes;
   std::vector<wire::AbandonT> abandoned;

@@ -54,6 +54,7 @@ TEST_CASE("client: a claim that is not granted says what it waits for") {
   const auto answers = [&](ErrorCode code, const char* text, bool ended) {
     run.world->after(2s, [&run, code, text, ended] {
       wire::ClaimedT claimed;
+      claimed.producer = run.number;
       claimed.question = run.claims.back().question;
       claimed.code = static_cast<std::uint16_t>(code);
       claimed.text = text;
@@ -259,7 +260,7 @@ TEST_CASE("client: what is abandoned is said to the daemon, once it is there") {
   what.count = 2;
   REQUIRE(run.producer().abandon(what));
   REQUIRE(run.abandoned.size() == 1);
-  CHECK(run.abandoned[0].producer == 1);
+  CHECK(run.abandoned[0].producer == run.number);
   CHECK(run.abandoned[0].group == 8);
 }
 

@@ -121,6 +121,24 @@ TEST_CASE("client: a version is announced to the daemon that comes back, too") {
   CHECK(run.advances.size() == 2);
 }
 
+TEST_CASE("client: a version is waited for of the feed that takes another's place, too") {
+  Trainer run;
+  run.holds_answers = true;
+  run.world->after(10ms, [&run] {
+    run.holds_answers = false;
+    run.version = 8;
+    wire::VersionT replaced;
+    replaced.question = run.questions.back().question;
+    replaced.code = static_cast<std::uint16_t>(ErrorCode::disconnected);
+    run.world->say(std::move(replaced));
+  });
+  const auto made = run.await(3, 2s);
+  REQUIRE(made);
+  CHECK(made->code == 0);
+  CHECK(made->version == 8);
+  CHECK(run.questions.size() == 2);
+}
+
 TEST_CASE("client: an answer that comes too late is no other's") {
   Trainer run;
   run.holds_answers = true;
