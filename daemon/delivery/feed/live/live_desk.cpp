@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "storage/dataset/dataset.h"
@@ -316,6 +317,8 @@ void LiveDesk::handle(const ClientInfo& client, const wire::AbandonT& abandon) {
   }
   AbandonGroup event{producer->id, {}, abandon.count};
   if (abandon.group != kNoGroup) event.group = abandon.group;
+  const bool all_claimed = !event.group && abandon.count == 0;
+  if (all_claimed) event.count = std::numeric_limits<std::uint64_t>::max();
   tell(event);
 }
 
@@ -366,7 +369,17 @@ void LiveDesk::handle(const ClientInfo& client, const wire::AwaitVersionT& quest
 }
 
 void LiveDesk::handle(const ClientInfo& /*client*/, const wire::EndFeedT& /*request*/) {
-  if (!std::exchange(ended_, true)) tell(LiveEnd{});
+  if (std::exchange(ended_, true)) return;
+  tell(LiveEnd{});
+  for (const auto& [key, id] : producers_.connected()) {
+    const LiveProducer& producer = producers_.at(id);
+    if (producer.push) continue;  // the answer to it says so
+    wire::AcceptedT told;         // it may wait for room in its area
+    told.producer = key.number;
+    told.next = producer.next;
+    told.ended = true;
+    send(key.session, std::move(told));
+  }
 }
 
 void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& error) {
