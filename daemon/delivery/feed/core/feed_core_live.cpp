@@ -75,7 +75,7 @@ void FeedCore::tend_live() {
     serve_all(parts_.subscriptions.keys());
   }
   const Step kept = live.first_kept();
-  if (const auto oldest = parts_.oldest_step()) live.keep_from(*oldest);
+  if (const auto oldest = parts_.oldest_step()) live.keep_from(*oldest, parts_.queued_step());
   // Before a slot is taken for what can be assembled no more.
   if (live.first_kept() != kept) serve_all(parts_.subscriptions.keys());
   for (LiveDesk::Message& message : live.take_messages()) {

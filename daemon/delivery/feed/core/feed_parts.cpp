@@ -194,15 +194,20 @@ std::optional<Step> FeedParts::oldest_step() const {
     const Step own = subscription.oldest_step();
     if (!oldest || own < *oldest) oldest = own;
   }
-  if (!desk.is_open()) return oldest;
+  const auto queued = queued_step();
+  if (!queued || !oldest) return queued ? queued : oldest;
+  return std::min(*oldest, *queued);
+}
+
+std::optional<Step> FeedParts::queued_step() const {
+  if (!desk.is_open()) return {};
   // What no worker has had stays for those that come.
   const std::uint64_t undone = desk.queue().first_undone();
   const bool in_use =
       undone != 0 || std::any_of(subscriptions.all().begin(), subscriptions.all().end(),
                                  [](const auto& each) { return each.second.in_queue(); });
-  if (!in_use) return oldest;
-  const Step queued{undone / settings.plan.world};
-  return oldest ? std::min(*oldest, queued) : queued;
+  if (!in_use) return {};
+  return Step{undone / settings.plan.world};
 }
 
 Step FeedParts::live_start(const Subscription& newcomer) const {

@@ -127,8 +127,9 @@ struct FeedParts {
     return subscription.in_queue() ? TrainerKey{} : subscription.key();
   }
   /// Of a live feed: the first step that a subscription, or the queue, has not released; empty
-  /// where there is none.
+  /// where there is none. And that of the queue alone.
   std::optional<Step> oldest_step() const;
+  std::optional<Step> queued_step() const;
   /// Of a live feed: where a newcomer that names no position begins. Ranks of a job begin together.
   Step live_start(const Subscription& newcomer) const;
 

@@ -70,8 +70,9 @@ class LiveDesk {
   void released(const TrainerKey& trainer, Step step, Time now);
   void left(const TrainerKey& trainer, Time now);
   /// No trainer asks for steps before this one. Where one that is far behind does, its steps are
-  /// kept up to the bytes of the pool.
-  void keep_from(Step step);
+  /// kept up to the bytes of the pool; those from `queued` on whatever their bytes are, since the
+  /// queue gives each of its batches to some worker.
+  void keep_from(Step step, std::optional<Step> queued = {});
   /// The first step that can still be assembled.
   Step first_kept() const { return Step{gate_.source().first_kept()}; }
   /// Whether there are more steps, or the feed has ended, since this was asked last.

@@ -223,16 +223,18 @@ void LiveDesk::recorded(std::uint64_t upto) {
   gate_.wait_for_record(record_->unwritten_bytes() > settings_.pool.pool_bytes);
 }
 
-void LiveDesk::keep_from(Step step) {
+void LiveDesk::keep_from(Step step, std::optional<Step> queued) {
   std::uint64_t first = step.value;
   kept_.keep_from(first);
-  const std::uint64_t steps = pool_.steps();
-  while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes) {
+  // The newest that trainers can have is kept, however large, and what is held back behind it.
+  const std::uint64_t steps = gate_.source().outline().steps();
+  const std::uint64_t most = queued ? std::min(queued->value, steps) : steps;
+  while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes &&
+         kept_.first_step(steps) < most && kept_.first_step(steps) + 1 < steps) {
     first = kept_.first_step(steps) + 1;
-    if (first >= steps) break;  // the newest is kept, however large
     kept_.keep_from(first);
   }
-  gate_.source().keep_from(std::max(first, step.value));
+  gate_.source().keep_from(first);
   if (record_) record_->keep_from(first_kept());
 }
 
