@@ -83,6 +83,27 @@ std::vector<std::byte> bytes_of_sequence(const Offered& sequence) {
   return bytes;
 }
 
+LaidOutPush lay_out(const std::vector<Offered>& sequences, std::uint64_t at) {
+  LaidOutPush laid;
+  wire::PushT& push = laid.push;
+  push.producer = 1;
+  push.first = sequences.front().number;
+  for (const Offered& each : sequences) {
+    laid.bytes.resize((laid.bytes.size() + kAligned - 1) / kAligned * kAligned);
+    const std::string key = "k" + std::to_string(each.number);
+    push.sequences.emplace_back(at + laid.bytes.size(), each.version, each.version, each.group,
+                                each.group_size, static_cast<std::uint32_t>(key.size()),
+                                each.weight);
+    const auto bytes = bytes_of_sequence(each);
+    laid.bytes.insert(laid.bytes.end(), bytes.begin(), bytes.end());
+    push.keys.insert(push.keys.end(), key.begin(), key.end());
+    for (const std::uint32_t length : {each.length, each.length, 1U}) {
+      push.lengths.push_back(length);
+    }
+  }
+  return laid;
+}
+
 RawProducer::RawProducer(const TestServer& server, const std::string& name,
                          std::uint64_t area_bytes)
     : client_(server.endpoint()) {
@@ -115,43 +136,22 @@ RawProducer::~RawProducer() {
   if (area_ != nullptr) ::munmap(area_, produced_.area_bytes);
 }
 
-wire::PushT RawProducer::push_of(const std::vector<Offered>& sequences, std::uint64_t at,
-                                 std::vector<std::byte>& frame) {
-  wire::PushT push;
-  push.producer = 1;
-  push.question = ++question_;
-  push.first = sequences.front().number;
-  push.framed = area_ == nullptr;
-  for (const Offered& each : sequences) {
-    frame.resize((frame.size() + kAligned - 1) / kAligned * kAligned);
-    const auto bytes = bytes_of_sequence(each);
-    const std::uint64_t offset = (push.framed ? 0 : at) + frame.size();
-    if (area_ != nullptr) std::memcpy(area_ + offset, bytes.data(), bytes.size());
-    frame.insert(frame.end(), bytes.begin(), bytes.end());
-    const std::string key = "k" + std::to_string(each.number);
-    push.sequences.emplace_back(offset, each.version, each.version, each.group, each.group_size,
-                                static_cast<std::uint32_t>(key.size()), each.weight);
-    push.keys.insert(push.keys.end(), key.begin(), key.end());
-    for (const std::uint32_t length : {each.length, each.length, 1U}) {
-      push.lengths.push_back(length);
-    }
-  }
-  return push;
-}
-
 void RawProducer::offer(const std::vector<Offered>& sequences, std::int64_t timeout_ms,
                         std::uint64_t at) {
-  std::vector<std::byte> frame;
-  wire::PushT push = push_of(sequences, at, frame);
-  push.timeout_ms = timeout_ms;
-  if (!push.framed) return client_.send(std::move(push));
-  client_.send_framed(std::move(push), frame);
+  LaidOutPush laid = lay_out(sequences, area_ == nullptr ? 0 : at);
+  laid.push.question = ++question_;
+  laid.push.framed = area_ == nullptr;
+  laid.push.timeout_ms = timeout_ms;
+  if (area_ == nullptr) return client_.send_framed(std::move(laid.push), laid.bytes);
+  std::copy(laid.bytes.begin(), laid.bytes.end(), area_ + at);
+  client_.send(std::move(laid.push));
 }
 
 std::optional<wire::AcceptedT> RawProducer::push_in_parts(const std::vector<Offered>& sequences,
                                                           std::size_t part_bytes) {
-  std::vector<std::byte> frame;
-  wire::PushT push = push_of(sequences, 0, frame);
+  auto [push, frame] = lay_out(sequences);
+  push.question = ++question_;
+  push.framed = true;
   push.total_bytes = frame.size();
   std::optional<wire::AcceptedT> answer;
   for (std::size_t at = 0; at < frame.size(); at += part_bytes) {
@@ -167,8 +167,8 @@ std::optional<wire::AcceptedT> RawProducer::push_in_parts(const std::vector<Offe
 
 std::optional<wire::AcceptedT> RawProducer::push_part(std::uint64_t total, std::uint64_t at,
                                                       std::span<const std::byte> part) {
-  std::vector<std::byte> frame;
-  wire::PushT push = push_of({{0, 1}}, 0, frame);
+  wire::PushT push = lay_out({{0, 1}}).push;
+  push.framed = true;
   push.question = 77;  // the same for all
   push.total_bytes = total;
   push.part_at = at;

@@ -30,6 +30,13 @@ std::int32_t id_value(std::uint64_t number, std::size_t i);
 /// Where its fields lie from its own first byte on.
 std::vector<std::byte> bytes_of_sequence(const Offered& sequence);
 
+/// A Push of these, and their bytes, which lie one behind the other from `at` on.
+struct LaidOutPush {
+  wire::PushT push;
+  std::vector<std::byte> bytes;
+};
+LaidOutPush lay_out(const std::vector<Offered>& sequences, std::uint64_t at = 0);
+
 /// A producer that speaks message by message.
 class RawProducer {
  public:
@@ -59,8 +66,6 @@ class RawProducer {
   std::byte* area() { return area_; }
 
  private:
-  wire::PushT push_of(const std::vector<Offered>& sequences, std::uint64_t at,
-                      std::vector<std::byte>& frame);
 
   RawClient client_;
   wire::ProducedT produced_;

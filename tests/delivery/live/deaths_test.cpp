@@ -1,0 +1,182 @@
+// Daemon, producers and trainers of a live feed die, and what becomes of what was pushed. The
+// client's side of a daemon's death is in tests/client/produce/away_test.cpp.
+
+#include <doctest/doctest.h>
+
+#include "tests/delivery/live/virtual_desk.h"
+#include "tests/delivery/talk.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::uint64_t>>;
+
+std::vector<Offered> offered_four(std::uint64_t first = 0) {
+  return {{first, 5}, {first + 1, 9}, {first + 2, 1}, {first + 3, 30}};
+}
+
+Rows four_of(const std::string& name, std::uint64_t first = 0) {
+  return {{name, first}, {name, first + 1}, {name, first + 2}, {name, first + 3}};
+}
+
+FeedSettings small_pool() {
+  FeedSettings settings = live_feed(4);
+  settings.live->pool.pool_sequences = 4;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("delivery: a producer that dies before its push is accepted leaves nothing behind") {
+  VirtualDesk desk(small_pool());
+  REQUIRE(desk.produce(kActor, "actor"));
+  REQUIRE(desk.produce(kOther, "other"));
+  desk.push(kActor, offered_four());
+  desk.push(kOther, offered_four());  // it waits for room
+  CHECK_FALSE(desk.answer<wire::Accepted>(kOther));
+  desk.end_session(kOther);
+  desk.take(kTrainer, 0);
+  CHECK(desk.rows(0) == four_of("actor"));
+  desk.push(kActor, offered_four(4));
+  desk.take(kTrainer, 1);
+  CHECK(desk.rows(1) == four_of("actor", 4));
+  const auto again = desk.produce(kNext, "other");
+  REQUIRE(again);
+  CHECK(again->next == 0);
+  CHECK(desk.outcomes(kNext)->totals == std::vector<std::uint64_t>(kOutcomes, 0));
+}
+
+TEST_CASE("delivery: the room of a producer that dies is another's") {
+  ProducerAreas areas(ArenaNumber{1}, 1 << 17);
+  REQUIRE(areas.give(kActor, 1 << 17));
+  CHECK_FALSE(areas.give(kOther, 1 << 16));
+  areas.forget(kActor);
+  CHECK(areas.give(kOther, 1 << 16));
+}
+
+TEST_CASE("delivery: what a dead producer had accepted is delivered, whoever died first") {
+  for (const bool producer_first : {true, false}) {
+    CAPTURE(producer_first);
+    VirtualDesk desk(live_feed(4));
+    {
+      auto area = ProducerArea::create(1 << 16);
+      REQUIRE(area);
+      const WrittenArea written(*area);
+      REQUIRE(desk.produce(kActor, "actor", written.shared()));
+      desk.take(kTrainer, 0);
+      written.push(desk, kActor, offered_four());
+      CHECK(desk.answer<wire::Accepted>(kActor)->next == 4);
+      if (!producer_first) desk.leave(kTrainer);
+      desk.end_session(kActor);
+    }  // its own memory and descriptor are gone
+    if (producer_first) desk.leave(kTrainer);
+    desk.take(kNext, 0);
+    REQUIRE(desk.steps() == 1);
+    CHECK(desk.rows(0) == four_of("actor"));
+    CHECK(desk.has_its_values(0));
+  }
+}
+
+TEST_CASE("delivery: a producer that dies within a push is told where to go on") {
+  VirtualDesk desk(small_pool());
+  REQUIRE(desk.produce(kActor, "actor"));
+  std::vector<Offered> six = offered_four();
+  six.push_back({4, 2});
+  six.push_back({5, 2});
+  desk.push(kActor, six);  // four of them fit
+  desk.end_session(kActor);
+  CHECK(desk.produce(kNext, "actor")->next == 4);
+  desk.take(kTrainer, 0);
+  desk.push(kNext, six);
+  CHECK(desk.answer<wire::Accepted>(kNext)->next == 6);
+  CHECK(desk.outcomes(kNext)->duplicates == 4);
+}
+
+TEST_CASE("delivery: a daemon that starts again knows nothing of what another had") {
+  VirtualDesk before(live_feed(4));
+  REQUIRE(before.produce(kActor, "actor"));
+  before.push(kActor, offered_four());
+  before.take(kTrainer, 0);
+  before.push(kActor, offered_four(4));  // these wait; with the first four, they are lost with it
+  VirtualDesk after(live_feed(4), 2);
+  const auto produced = after.produce(kActor, "actor");
+  REQUIRE(produced);
+  CHECK(produced->incarnation == 2);
+  CHECK(produced->next == 0);
+  const auto outcomes = after.outcomes(kActor);
+  REQUIRE(outcomes);
+  CHECK(outcomes->outcomes.empty());
+  CHECK(outcomes->totals == std::vector<std::uint64_t>(kOutcomes, 0));
+  after.push(kActor, offered_four());
+  after.take(kTrainer, 0);
+  CHECK(after.rows(0) == four_of("actor"));  // and nothing of before
+}
+
+TEST_CASE("delivery: after a daemon's death claims wait until a trainer is there again") {
+  VirtualDesk after(live_feed(4), 2);
+  REQUIRE(after.produce(kActor, "actor"));
+  after.push(kActor, {{0, 5, 3}});  // of a version of before
+  CHECK(after.answer<wire::Accepted>(kActor)->text == "version 3 was never announced");
+  after.claim(kActor, 1);
+  CHECK_FALSE(after.answer<wire::Claimed>(kActor));
+  wire::AdvanceT advance;
+  advance.version = 3;
+  after.ask(kTrainer, std::move(advance));
+  const auto claimed = after.answer<wire::Claimed>(kActor);
+  REQUIRE(claimed);
+  CHECK(claimed->version == 3);
+  after.push(kActor, {{0, 5, 3}});
+  CHECK(after.answer<wire::Accepted>(kActor)->next == 1);
+}
+
+TEST_CASE("delivery: the step that a trainer died with is kept for one that comes back") {
+  TestServer server(live_feed(4));
+  RawProducer producer(server, "actor");
+  {
+    RawTrainer trainer(server);
+    trainer.wait();
+    CHECK(producer.push(offered_four()) == 4);
+    REQUIRE(trainer.next());
+    trainer.client().send(wire::ByeT{});
+    CHECK(server.eventually([](TestServer& all) { return all.sessions() == 1; }));
+  }
+  RawTrainer again(server);
+  REQUIRE(again.subscribed());
+  CHECK(again.subscribed()->step == 0);
+  again.wait();
+  const auto batch = again.next();
+  REQUIRE(batch);
+  CHECK(batch->numbers == std::vector<std::uint64_t>{3, 1, 0, 2});
+}
+
+TEST_CASE(
+    "delivery: each producer is told that its feed has ended, also one that asks for nothing") {
+  VirtualDesk desk(small_pool());
+  REQUIRE(desk.produce(kActor, "actor"));
+  REQUIRE(desk.produce(kOther, "other"));
+  desk.push(kOther, {{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}});  // the last one waits
+  desk.ask(kTrainer, wire::EndFeedT{});
+  CHECK(desk.answer<wire::Accepted>(kActor)->ended);
+  const auto waited = desk.answer<wire::Accepted>(kOther);
+  REQUIRE(waited);
+  CHECK(waited->ended);
+  CHECK(waited->next == 4);
+  CHECK_FALSE(desk.answer<wire::Accepted>(kOther));
+}
+
+TEST_CASE("delivery: a trainer that keeps up has each step, however much has passed") {
+  FeedSettings settings = live_feed(4);
+  settings.live->pool.pool_bytes = 64 * 1024;
+  VirtualDesk desk(settings);
+  REQUIRE(desk.produce(kActor, "actor"));
+  for (std::uint64_t step = 0; step < 50; ++step) {
+    desk.take(kTrainer, step);
+    desk.push(kActor,
+              {{4 * step, 100}, {4 * step + 1, 100}, {4 * step + 2, 100}, {4 * step + 3, 9}});
+    desk.take(kTrainer, step);
+    REQUIRE(desk.rows(step) == four_of("actor", 4 * step));
+    desk.release(kTrainer, step + 1);
+  }
+}
