@@ -25,6 +25,13 @@ struct Run::Cast {
   bool grows = false;
   bool leads = false;   ///< max_lead is set, so no program may look on.
   bool is_fair = true;  ///< No faults at all.
+  bool live = false;    ///< The feed has producers, as follows.
+  std::uint32_t producers = 0;
+  std::uint32_t together = 1;   ///< Sequences of a claim, or of a group.
+  std::uint64_t sequences = 0;  ///< About so many are made in all.
+  bool claims = false;          ///< Producers do; of `mixes`, some.
+  bool mixes = false;
+  bool has_quotas = false;  ///< Producers end by themselves; else trainers do.
 };
 
 }  // namespace batchwright::simulation

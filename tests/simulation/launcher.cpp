@@ -72,7 +72,7 @@ Barrier Launcher::barrier() {
 }
 
 std::string Launcher::describe() const {
-  std::string text = plan_.name + (ended_ ? ": ended" : ": goes on");
+  std::string text = plan_.name + plan_.habits + (ended_ ? ": ended" : ": goes on");
   if (saved_) text += fmt::format(", behind step {} of epoch {}", saved_->step, saved_->epoch);
   return text;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/clients/live_programs.h"
 #include "tests/simulation/clients/programs.h"
 #include "tests/simulation/world/process.h"
 
@@ -28,6 +29,7 @@ class Launcher {
     std::uint32_t remote = 0;             ///< So many of them, the last ones, are on another host.
     bool endless = false;                 ///< It ends when the others have ended.
     bool is_worker = false;               ///< It works for a queue.
+    std::string habits = {};              ///< In words.
   };
 
   Launcher(World& world, Plan plan) : world_(world), plan_(std::move(plan)) {}
@@ -40,6 +42,8 @@ class Launcher {
   /// Where ranks wait for each other.
   Barrier barrier();
   std::optional<Saved>* saved() { return &saved_; }
+  LiveSaved* live_saved() { return &live_saved_; }
+  Made* made() { return &made_; }
 
   bool has_ended() const { return ended_; }
   bool is_worker() const { return plan_.is_worker; }
@@ -58,6 +62,8 @@ class Launcher {
   Program program_;
   std::vector<std::shared_ptr<Process>> processes_;
   std::optional<Saved> saved_;
+  LiveSaved live_saved_;          ///< Of a live feed: of a trainer,
+  Made made_;                     ///< and of a producer.
   std::uint64_t generation_ = 0;  ///< Of processes.
   std::uint32_t running_ = 0;
   std::uint32_t arrived_ = 0;

@@ -36,6 +36,7 @@ struct Options {
   unsigned jobs = 1;
   std::uint64_t failures = 3;  ///< After so many it ends.
   bool tells = false;          ///< Of each run.
+  FeedKind kind = FeedKind::dataset;
 };
 
 /// What one process has done.
@@ -57,8 +58,8 @@ void tell_failure(std::uint64_t seed, const Run& run, const std::string& what) {
   fmt::print("seed {} failed after {:.3f} s: {}\n", seed,
              std::chrono::duration<double>(run.world().passed()).count(), what);
   std::fflush(stdout);
-  fmt::print("{}{}again: tests/simulation/run --seed {}\n", run.describe(),
-             run.world().last_lines(), seed);
+  fmt::print("{}{}again: tests/simulation/run{} --seed {}\n", run.describe(),
+             run.world().last_lines(), run.is_live() ? " --feed live" : "", seed);
   std::fflush(stdout);
 }
 
@@ -111,13 +112,13 @@ std::string execute(std::uint64_t seed, Run& run) {
   return "";
 }
 
-void run_seed(std::uint64_t seed, bool tells, Tally& tally) {
+void run_seed(const Options& options, std::uint64_t seed, Tally& tally) {
   bool failed = false;
   {
-    Run run(seed, tally.marks, folder(), false);
+    Run run(options.kind, seed, tally.marks, folder(), false);
     failed = !execute(seed, run).empty();
     tally.things += run.world().things_done();
-    if (tells) {
+    if (options.tells) {
       fmt::print("seed {}: {} things in {:.3f} virtual s\n{}", seed, run.world().things_done(),
                  std::chrono::duration<double>(run.world().passed()).count(), run.describe());
     }
@@ -126,7 +127,7 @@ void run_seed(std::uint64_t seed, bool tells, Tally& tally) {
   if (!failed) return;
   ++tally.failed;
   Marks marks;
-  Run again(seed, marks, folder(), true);  // it is the same, and tells more
+  Run again(options.kind, seed, marks, folder(), true);  // it is the same, and tells more
   const std::string what = execute(seed, again);
   tell_failure(seed, again, what.empty() ? "and not when it was run again" : what);
 }
@@ -138,7 +139,7 @@ Tally sweep(const Options& options, unsigned job) {
   for (std::uint64_t i = job; tally.failed < options.failures; i += options.jobs) {
     const bool is_over = options.minutes > 0 ? Clock::now() >= end : i >= options.seeds;
     if (is_over) break;
-    run_seed(options.first + i, options.tells, tally);
+    run_seed(options, options.first + i, tally);
   }
   return tally;
 }
@@ -203,6 +204,9 @@ std::optional<Options> read_options(int count, char** words) {
       options.failures = number;
     } else if (word == "--from") {
       options.first = number;
+    } else if (word == "--feed" &&
+               (value == std::string_view("live") || value == std::string_view("dataset"))) {
+      options.kind = value == std::string_view("live") ? FeedKind::live : FeedKind::dataset;
     } else if (word == "--seed") {
       options.first = number;
       options.seeds = 1;
@@ -219,9 +223,10 @@ std::optional<Options> read_options(int count, char** words) {
 int main(int count, char** words) {
   const auto read = read_options(count, words);
   if (!read) {
-    fmt::print(stderr,
-               "usage: simulation [--seeds N | --minutes M | --seed S] [--from S] [--jobs J] "
-               "[--failures N]\n");
+    fmt::print(
+        stderr,
+        "usage: simulation [--feed dataset|live] [--seeds N | --minutes M | --seed S] [--from S] "
+        "[--jobs J] [--failures N]\n");
     return 2;
   }
   const Options& options = *read;
@@ -233,7 +238,8 @@ int main(int count, char** words) {
   fmt::print("{} runs, {} failed, {} things, {:.0f} runs a minute on a core\n", tally.runs,
              tally.failed, tally.things, 60 / each);
   bool missed = false;
-  for (std::size_t i = 0; i < kMarks; ++i) {
+  const bool is_live = options.kind == FeedKind::live;
+  for (std::size_t i = is_live ? kLiveMarks : 0; i < (is_live ? kMarks : kLiveMarks); ++i) {
     const std::uint64_t reached = tally.marks.counts()[i];
     if (options.seeds > 1 || options.minutes > 0) fmt::print("{:10}  {}\n", reached, kMarkTexts[i]);
     missed = missed || reached == 0;

@@ -18,14 +18,28 @@ constexpr seconds kAllEnd{140};
 constexpr seconds kAtRest{15};
 constexpr std::uint64_t kMostThings = 3'000'000;
 
+std::string describe_pool(const LiveSettings& pool) {
+  const auto or_none = [](const std::optional<std::uint64_t>& number) {
+    return number ? std::to_string(*number) : "none";
+  };
+  return fmt::format(
+      "live: a step of {} {}, window {}, linger {}, groups {}, closed after {} ms: {}, staleness "
+      "{}, {}, {} zeroed, claims end after {} ms, reuse {}, {}, pool of {}, {} bytes\n",
+      pool.step, word_of(kStepUnits, pool.step_unit), pool.window, or_none(pool.linger_ms),
+      word_of(kLiveGroups, pool.groups), pool.group_timeout_ms,
+      word_of(kLateGroups, pool.late_groups), or_none(pool.max_staleness),
+      word_of(kStalePolicies, pool.stale), pool.zero_most_stale, pool.claim_timeout_ms, pool.reuse,
+      word_of(kLiveSelects, pool.select), pool.pool_sequences, pool.pool_bytes);
+}
+
 }  // namespace
 
-Run::Run(std::uint64_t seed, Marks& marks, const std::string& folder, bool tells_all)
+Run::Run(FeedKind kind, std::uint64_t seed, Marks& marks, const std::string& folder, bool tells_all)
     : world_(seed, marks, tells_all),
       cast_(std::make_unique<Cast>()),
-      feed_(draw_feed(*cast_)),
-      machine_(world_, feed_, cast_->world * cast_->steps * 2, folder) {
-  draw_programs(*cast_);
+      feed_(kind == FeedKind::live ? draw_live_feed(*cast_) : draw_feed(*cast_)),
+      machine_(world_, feed_, cast_->live ? 0 : cast_->world * cast_->steps * 2, folder) {
+  cast_->live ? draw_live_programs(*cast_) : draw_programs(*cast_);
   draw_faults(*cast_);
 }
 
@@ -56,13 +70,15 @@ void Run::execute() {
   // A worker's last release may be lost with its feed, and a power cut may undo more. So people
   // start it once more, and where nothing is left it ends at once.
   for (const auto& launcher : launchers_) {
-    if (launcher->is_worker() && machine_.feeds_lost != 0) launcher->start_again();
+    const bool may_lack = machine_.feeds_lost != 0 && !cast_->live;
+    if (launcher->is_worker() && may_lack) launcher->start_again();
   }
   await(world_.passed() + kAllEnd, "a worker that is started again does not end",
         [this] { return have_ended(true); });
-  const std::uint64_t queue_epochs = cast_->workers != 0 ? cast_->epochs : 0;
+  const std::uint64_t queue_epochs = cast_->workers != 0 && !cast_->live ? cast_->epochs : 0;
   await(world_.passed() + kAtRest, "sessions or slots are left, or a queue's epoch is not over",
         [&] { return daemon_ && daemon_->is_at_rest(queue_epochs); });
+  if (cast_->live && cast_->is_fair && cast_->has_quotas) daemon_->check_all_done();
 }
 
 std::string Run::describe() const {
@@ -72,6 +88,7 @@ std::string Run::describe() const {
                   feed.plan.world, cast_->steps, feed.slots, feed.max_window, feed.max_lead,
                   feed.journal.empty() ? "" : ", journal", feed.ledger.empty() ? "" : ", ledger",
                   feed.follow ? ", follow" : "", feed.poison ? ", poison" : "");
+  if (feed.live) text += describe_pool(feed.live->pool);
   for (const auto& launcher : launchers_) {
     text += launcher->describe() + "\n";
     for (const auto& process : launcher->processes()) {

@@ -14,12 +14,15 @@
 
 namespace batchwright::simulation {
 
+/// What is simulated: a seed stands for another run of each.
+enum class FeedKind : std::uint8_t { dataset, live };
+
 /// One run: a feed, programs and faults, all drawn from a seed. Faults end after two thirds of it;
 /// then each program has to end.
 class Run {
  public:
   /// `folder`: for the daemon's files; it is made, and removed at the end.
-  Run(std::uint64_t seed, Marks& marks, const std::string& folder, bool tells_all);
+  Run(FeedKind kind, std::uint64_t seed, Marks& marks, const std::string& folder, bool tells_all);
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -27,6 +30,7 @@ class Run {
   /// Throws Violation.
   void execute();
   const World& world() const { return world_; }
+  bool is_live() const { return machine_.live.has_value(); }
   /// The feed and its programs, in a sentence each.
   std::string describe() const;
 
@@ -42,6 +46,17 @@ class Run {
   void add_observer(const Cast& cast, std::uint32_t number);
   Launcher& add(Launcher::Plan plan);
   ProgramTerms habits(const Cast& cast, std::uint64_t batches);
+
+  // run_live.cpp: what is drawn of a live feed.
+  FeedSettings draw_live_feed(Cast& cast);
+  LiveSettings draw_pool(Cast& cast);
+  void draw_live_programs(const Cast& cast);
+  void add_live_job(const Cast& cast);
+  void add_live_trainer(const Cast& cast, std::uint32_t number, bool looks_on);
+  void add_live_worker(const Cast& cast, std::uint32_t number);
+  void add_producer(const Cast& cast, std::uint32_t number);
+  void add_ender();
+  ProgramTerms live_habits(const Cast& cast);
 
   // run_faults.cpp
   void fault(const Cast& cast);

@@ -63,10 +63,10 @@ void Run::change_settings(const Cast& cast) {
 }
 
 /// Where the data grow, the daemon goes on: after its death the data of an epoch are anyone's
-/// guess, and clients are told so.
+/// guess, and clients are told so. A live feed has neither data nor files.
 void Run::fault(const Cast& cast) {
   Dice& dice = world_.dice;
-  const std::uint32_t kind = dice.below(cast.grows ? 50 : 100);
+  const std::uint32_t kind = dice.below(cast.grows ? 50 : cast.live ? 85 : 100);
   const Duration time = dice.time(milliseconds(5), seconds(4));
   if (kind < 15) {
     if (const auto process = any_process()) {

@@ -66,7 +66,6 @@ class RawProducer {
   std::byte* area() { return area_; }
 
  private:
-
   RawClient client_;
   wire::ProducedT produced_;
   std::byte* area_ = nullptr;

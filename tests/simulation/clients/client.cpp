@@ -159,7 +159,7 @@ std::unique_ptr<Client::Reading> Client::subscribe(const wire::SubscribeT& reque
     if (made) {
       const Grant& grant = (*made)->grant();
       const bool moved = grant.first.epoch != request.epoch || grant.first.step != request.step;
-      if (terms_.mode != wire::Mode::queue && moved) {
+      if (terms_.mode != wire::Mode::queue && !terms_.live && moved) {
         around_.world.fail("a subscription was granted from another place on");
       }
       return std::make_unique<Reading>(*this, std::move(*made));
@@ -167,6 +167,7 @@ std::unique_ptr<Client::Reading> Client::subscribe(const wire::SubscribeT& reque
     around_.world.note(process_.name() + ": " + made.error().message);
     const ErrorCode code = made.error().code;
     if (code != ErrorCode::timed_out && code != ErrorCode::does_not_fit) {
+      if (terms_.live) process_.crash();
       around_.world.fail(process_.name() + " cannot subscribe: " + made.error().message);
     }
     process_.sleep(around_.world.dice.time(milliseconds(50), milliseconds(500)));
@@ -177,6 +178,50 @@ void Client::work() {
   if (terms_.work > microseconds(10)) {
     process_.sleep(around_.world.dice.time(microseconds(10), terms_.work));
   }
+}
+
+void Client::announce(std::uint64_t version) {
+  while (true) {
+    wire::AdvanceT what;
+    what.feed = "train";
+    what.version = version;
+    const auto said = session_->advance(std::move(what));
+    if (said && said->code == 0) return;
+    const auto code = said ? static_cast<ErrorCode>(said->code) : said.error().code;
+    if (code != ErrorCode::timed_out && code != ErrorCode::busy) {
+      around_.world.fail(process_.name() + " cannot announce a version: " +
+                         (said ? said->text : said.error().message));
+    }
+    process_.sleep(around_.world.dice.time(milliseconds(10), milliseconds(200)));
+  }
+}
+
+void Client::end_feed() {
+  wire::EndFeedT what;
+  what.feed = "train";
+  const auto said = session_->end_feed(std::move(what));
+  if (said || said.error().code == ErrorCode::timed_out) return;
+  around_.world.fail(process_.name() + " cannot end the feed: " + said.error().message);
+}
+
+std::optional<std::uint64_t> Client::version() {
+  Dice& dice = around_.world.dice;
+  wire::AwaitVersionT what;
+  what.feed = "train";
+  what.above = dice.percent(80) ? 0 : dice.below(20);
+  const auto said = session_->await_version(
+      std::move(what), session_->after(milliseconds(dice.percent(50) ? 0 : dice.below(500))));
+  const auto code = said ? static_cast<ErrorCode>(said->code) : said.error().code;
+  if (said && (said->code == 0 || code == ErrorCode::timed_out)) {
+    if (said->code == 0) around_.world.sometimes(Mark::version_awaited);
+    return said->version;
+  }
+  if (code != ErrorCode::timed_out && code != ErrorCode::busy) {
+    around_.world.fail(process_.name() + " cannot ask for the version: " +
+                       (said ? said->text : said.error().message));
+  }
+  process_.sleep(dice.time(milliseconds(10), milliseconds(200)));
+  return {};
 }
 
 Client::Reading::Reading(Client& client, std::shared_ptr<ClientSubscription> inner)
@@ -199,6 +244,12 @@ Client::Reading::Event Client::Reading::next() {
   auto event = session.next(inner_, session.after(limit()));
   if (!event) {
     if (event.error().code != ErrorCode::timed_out) {
+      if (client_.terms_
+              .live) {  // another daemon knows nothing of its steps, or keeps them no more
+        world.note(client_.process_.name() + ": " + event.error().message);
+        world.sometimes(Mark::trainer_refused);
+        client_.process_.crash();
+      }
       world.fail(client_.process_.name() + ": " + event.error().message);
     }
     if (client_.terms_.polls) {
@@ -212,7 +263,8 @@ Client::Reading::Event Client::Reading::next() {
   if (event->batch) {
     compare(*event->batch);
     if (course_) course_->next(*event->batch);
-    if (course_ && course_->epoch() && inner_->expected().steps() != course_->steps()) {
+    const bool is_counted = course_ && course_->epoch() && !client_.terms_.live;
+    if (is_counted && inner_->expected().steps() != course_->steps()) {
       world.fail("the client is wrong about the number of an epoch's steps");
     }
     return {std::optional<Held>(std::in_place, client_.around_, std::move(event->batch)), {}};

@@ -118,6 +118,12 @@ class Client {
   wire::SubscribeT request(const std::optional<Saved>& from) const;
   void work();
 
+  // Of a live feed. They wait until a daemon has answered.
+  void announce(std::uint64_t version);
+  void end_feed();
+  /// The last that was announced; empty: the daemon did not say.
+  std::optional<std::uint64_t> version();
+
  private:
   void connect();
 

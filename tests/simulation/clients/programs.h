@@ -39,6 +39,9 @@ struct ProgramTerms {
   std::uint32_t foresees = 0;  ///< Before how many it asks which come next.
   bool follows = false;        ///< Its feed grows with its data: then later epochs are not known.
   std::uint32_t evaluates = 0;  ///< How many are followed by a look at another subscription.
+  bool live = false;            ///< Its feed is: then a refusal ends it.
+  bool announces = false;       ///< Of a live feed: it makes a version of each step.
+  std::uint64_t steps = 0;      ///< Of a live feed: after how many it ends; 0: with the feed.
   bool keeps_undone = false;    ///< Of a queue: its last batch is not done until the next is there.
   std::uint32_t undone = 0;     ///< Of a queue: how many are given back undone,
   std::uint32_t done_early =

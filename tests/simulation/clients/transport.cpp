@@ -122,7 +122,7 @@ class VirtualArenas final : public ArenaSource {
     if (!alive() || daemon == nullptr || daemon->number() != line_->daemon) {
       return Error{ErrorCode::disconnected, "the daemon closed the arenas' connection"};
     }
-    const auto file = daemon->find_arena(arena);
+    const auto file = daemon->find_arena(line_->session, arena);
     if (!file) return Error{ErrorCode::not_found, "no such arena"};
     auto mapping = Mapping::map(Descriptor(::dup(file->descriptor)), file->bytes);
     if (mapping) onlooker_.mapped((*mapping)->bytes().data(), (*mapping)->descriptor());
@@ -135,7 +135,7 @@ class VirtualArenas final : public ArenaSource {
     if (!alive() || daemon == nullptr || daemon->number() != line_->daemon) {
       return Error{ErrorCode::disconnected, "the daemon closed the arenas' connection"};
     }
-    const auto file = daemon->find_arena(area);
+    const auto file = daemon->find_arena(line_->session, area);
     if (!file) return Error{ErrorCode::not_found, "no such area"};
     return Area::map(Descriptor(::dup(file->descriptor)), file->bytes);
   }

@@ -78,6 +78,7 @@ std::string Daemon::describe() const {
     text += fmt::format("queue: epoch {}, {} done, {} out, {} undone\n", queue.epoch().value,
                         queue.done_count(), queue.out().size(), queue.undone().size());
   }
+  if (parts.live) text += describe_live();
   for (const auto& [key, one] : parts.subscriptions.all()) {
     text += fmt::format("  {}: stage {}, epoch {}, step {}, {} of {} leases, blocked by {}{}{}\n",
                         one.client.program, static_cast<int>(one.stage), one.cursor.epoch().value,
@@ -148,7 +149,8 @@ Daemon::Peer* Daemon::find(const std::shared_ptr<Line>& line) {
   return found == peers_.end() ? nullptr : &found->second;
 }
 
-void Daemon::hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes) {
+void Daemon::hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes,
+                  const std::vector<std::byte>& frame) {
   const auto message = ControlMessage::decode(bytes);
   if (!message) world_.fail("a client sent what is no message: " + message.error().message);
   if (world_.tells_all() && message->kind() != wire::Body::Ask) {
@@ -157,7 +159,7 @@ void Daemon::hear(const std::shared_ptr<Line>& line, const std::vector<std::byte
                             owner ? owner->name() : "one that is gone"));
   }
   if (const auto* hello = message->as<wire::Hello>()) return on_hello(line, *hello);
-  if (Peer* const peer = find(line)) return on_session_message(*peer, *message);
+  if (Peer* const peer = find(line)) return on_session_message(*peer, *message, frame);
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(ErrorCode::disconnected);
   refused.message = "no session: Hello comes first";
@@ -180,6 +182,7 @@ void Daemon::on_hello(const std::shared_ptr<Line>& line, const wire::Hello& hell
   newcomer.session.client = {
       id, hello.token(),          hello.client() != nullptr ? hello.client()->str() : "",
       1,  hello.inline_batches(), Abilities(hello.abilities()) & kAbilities};
+  newcomer.session.client.produces = hello.produces();
   newcomer.session.peer.remote = line->remote;
   newcomer.line = line;
   newcomer.heard = world_.now();
@@ -190,6 +193,9 @@ void Daemon::on_hello(const std::shared_ptr<Line>& line, const wire::Hello& hell
   answer.session = id.value;
   if (!line->remote) answer.arena_socket = "/simulated/arena";
   answer.abilities = kAbilities.bits();
+  if (feed_ && feed_->is_live()) {
+    answer.feeds.push_back(std::make_unique<wire::FeedInfoT>(feed_->info()));
+  }
   send_to_session(id, encode(std::move(answer)));
   if (peer.session.client.inline_batches) return;
   post(kBindTime, [this, id] {
@@ -198,7 +204,8 @@ void Daemon::on_hello(const std::shared_ptr<Line>& line, const wire::Hello& hell
   });
 }
 
-void Daemon::on_session_message(Peer& peer, const ControlMessage& message) {
+void Daemon::on_session_message(Peer& peer, const ControlMessage& message,
+                                const std::vector<std::byte>& frame) {
   const SessionId id = peer.session.id();
   if (const auto* request = message.as<wire::Subscribe>()) {
     subscribe(peer, *request);
@@ -215,7 +222,7 @@ void Daemon::on_session_message(Peer& peer, const ControlMessage& message) {
   } else if (message.as<wire::Bye>() != nullptr) {
     peer.session.leaving = true;
     close_session(id);
-  } else {
+  } else if (!machine_.settings.live || !on_live_message(peer, message, frame)) {
     world_.fail("a message that a client does not send");
   }
 }
@@ -286,7 +293,8 @@ bool Daemon::bind(const std::shared_ptr<ArenaLine>& line) {
   return true;
 }
 
-std::optional<ArenaFile> Daemon::find_arena(ArenaNumber number) {
+std::optional<ArenaFile> Daemon::find_arena(SessionId session, ArenaNumber number) {
+  if (number.is_area()) return find_area(session, number);
   const Arena* arena = feed_ ? feed_->find_arena(number) : nullptr;
   for (auto feed = retired_.begin(); arena == nullptr && feed != retired_.end(); ++feed) {
     arena = (*feed)->find_arena(number);
@@ -316,7 +324,8 @@ void Daemon::close_session(SessionId id) {
   const Peer gone = std::move(found->second);
   peers_.erase(found);
   std::size_t held = 0;
-  if (feed_ && !feed_->core().parts().subscriptions.keys_of(id).empty()) {
+  const bool produces = feed_ && feed_->forget_producers(id);
+  if (produces || (feed_ && !feed_->core().parts().subscriptions.keys_of(id).empty())) {
     const SessionEnd how = gone.session.ending();
     if (how.may_return) world_.sometimes(Mark::kept_for_absent);
     feed_->tell(SessionEnded{id, how});

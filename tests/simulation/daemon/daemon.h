@@ -37,14 +37,17 @@ class Daemon final : public Listener, public std::enable_shared_from_this<Daemon
 
   /// No client is here, no slot is held, and the queue has come to this epoch.
   bool is_at_rest(std::uint64_t queue_epochs) const;
+  /// Of a live feed that has ended: nothing that was accepted was lost.
+  void check_all_done() const;
   /// For a failed run: its clients, and what they hold.
   std::string describe() const;
 
   std::uint64_t number() const override { return number_; }
-  void hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes) override;
+  void hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes,
+            const std::vector<std::byte>& frame) override;
   bool bind(const std::shared_ptr<ArenaLine>& line) override;
   void on_lost(SessionId id) override;
-  std::optional<ArenaFile> find_arena(ArenaNumber number) override;
+  std::optional<ArenaFile> find_arena(SessionId session, ArenaNumber number) override;
   void post(Duration delay, std::function<void()> work) override;
 
   // Of its feed.
@@ -64,12 +67,25 @@ class Daemon final : public Listener, public std::enable_shared_from_this<Daemon
 
   Peer* find(const std::shared_ptr<Line>& line);
   void on_hello(const std::shared_ptr<Line>& line, const wire::Hello& hello);
-  void on_session_message(Peer& peer, const ControlMessage& message);
+  void on_session_message(Peer& peer, const ControlMessage& message,
+                          const std::vector<std::byte>& frame);
   void on_release(const Peer& peer, const wire::Release& release);
   void on_ask(const Peer& peer, const wire::Ask& question);
   void on_list_upcoming(SessionId id, const wire::ListUpcoming& question);
   void subscribe(const Peer& peer, const wire::Subscribe& request);
   void subscribe(const ClientInfo& client, wire::SubscribeT request, bool said_so);
+  // daemon_live.cpp
+  bool on_live_message(const Peer& peer, const ControlMessage& message,
+                       const std::vector<std::byte>& frame);
+  FeedHost* live_feed(const Peer& peer, Error& why) const;
+  FeedHost* feed_of_producer(const Peer& peer, std::uint32_t producer);
+  std::optional<ArenaFile> find_area(SessionId session, ArenaNumber number) const;
+  std::string describe_live() const;
+  void refuse_producer(const Peer& peer, std::uint32_t producer, const Error& error);
+  template <class Table>
+  bool pass_on(const Peer& peer, const ControlMessage& message);
+  template <class Table>
+  bool ask_version(const Peer& peer, const ControlMessage& message);
   void refuse(SessionId id, const Error& error, std::uint32_t subscription);
   void close_session(SessionId id);
   void say_alive();

@@ -20,16 +20,16 @@ using std::chrono::milliseconds;
 constexpr std::array<Duration, 4> kLongestAssembly = {milliseconds(1), milliseconds(5),
                                                       milliseconds(40), milliseconds(300)};
 
-std::shared_ptr<SlotGeneration> make_slots(Machine& machine, ArenaNumber number,
-                                           std::size_t slot_bytes) {
+}  // namespace
+
+std::shared_ptr<SlotGeneration> FeedHost::make_slots(Machine& machine, ArenaNumber number,
+                                                     std::size_t slot_bytes) {
   auto arena = Arena::create(machine.settings.slots, slot_bytes, HugePages::off);
   if (!arena) throw Violation(arena.error().message);
   machine.slots.arena_made(**arena);
   return std::make_shared<SlotGeneration>(number, std::move(*arena),
                                           std::make_shared<MemoryBudget>());
 }
-
-}  // namespace
 
 Machine::Machine(World& world, FeedSettings feed, std::uint32_t sequences,
                  const std::string& folder)
@@ -41,12 +41,14 @@ Machine::Machine(World& world, FeedSettings feed, std::uint32_t sequences,
               settings.ledger.empty() ? "" : disk.ledger().string()) {
   if (!settings.journal.empty()) settings.journal = disk.journal();
   if (!settings.ledger.empty()) settings.ledger = disk.ledger();
+  if (settings.live) live.emplace(world, settings.live->pool);
 }
 
 Result<std::unique_ptr<FeedHost>> FeedHost::open(World& world, Daemon& daemon, Machine& machine,
                                                  ArenaNumber number) {
   if (machine.data_away) return Error{ErrorCode::store_unavailable, "its folder is away"};
   const FeedSettings& settings = machine.settings;
+  if (settings.live) return open_live(world, daemon, machine, number);
   const Data::Version& version = machine.data.newest();
   WorkQueue queue;
   std::optional<JournalState> journal;
@@ -86,15 +88,28 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open(World& world, Daemon& daemon, M
 
 FeedHost::~FeedHost() { mark(); }
 
-void FeedHost::tell(FeedEvent event) {
+/// Before the core hears of it.
+void FeedHost::witness(const FeedEvent& event) {
   if (const auto* released = std::get_if<Released>(&event)) {
-    machine_.records.released(*core_, *released);
+    if (!is_live()) machine_.records.released(*core_, *released);
     if (released->leases.size() > 1) world_.sometimes(Mark::releases_joined);
     if (released->keeps && !released->undone) world_.sometimes(Mark::done_while_held);
   }
   if (const auto* request = std::get_if<SubscribeRequested>(&event)) {
-    machine_.records.claimed(*core_, *request);
+    if (!is_live()) machine_.records.claimed(*core_, *request);
   }
+  if (!is_live() || core_->parts().life.has_ended()) return;
+  const LiveDesk& desk = *core_->parts().live;
+  if (const auto* asked = std::get_if<LiveAsked>(&event)) {
+    machine_.live->asked(desk, asked->client.session, asked->asked);
+  }
+  if (const auto* ended = std::get_if<SessionEnded>(&event)) {
+    machine_.live->session_ended(desk, ended->session);
+  }
+}
+
+void FeedHost::tell(FeedEvent event) {
+  witness(event);
   core_->on(std::move(event), world_.now());
   check();
   if (std::exchange(turn_is_due_, true)) return;
@@ -115,21 +130,30 @@ void FeedHost::turn() {
 
 void FeedHost::check() {
   machine_.slots.check(*core_, sends_);
-  machine_.records.check(*core_);
+  if (!is_live()) {
+    machine_.records.check(*core_);
+  } else if (!core_->parts().life.has_ended()) {
+    machine_.live->check(*core_->parts().live, *steps_);
+  }
   if (log_.get(Event::feed_broken) != 0) world_.fail(core_->parts().life.why()->message);
 }
 
 void FeedHost::carry_out(const Send& action) {
-  if (action.is_ticket) {
-    machine_.records.ticket(*core_, action.session,
-                            std::as_bytes(std::span(action.message.data(), action.message.size())));
+  const auto bytes = std::as_bytes(std::span(action.message.data(), action.message.size()));
+  if (action.is_ticket && !is_live()) machine_.records.ticket(*core_, action.session, bytes);
+  if (is_live() && !core_->parts().life.has_ended()) {
+    if (const auto message = ControlMessage::decode(bytes)) {
+      machine_.live->sent(*core_->parts().live, action.session, *message);
+    }
   }
   daemon_.send_to_session(action.session, action.message);
 }
 
 void FeedHost::carry_out(const SendBatch& action) {
-  machine_.records.ticket(*core_, action.session,
-                          std::as_bytes(std::span(action.ticket.data(), action.ticket.size())));
+  if (!is_live()) {
+    machine_.records.ticket(*core_, action.session,
+                            std::as_bytes(std::span(action.ticket.data(), action.ticket.size())));
+  }
   const auto sending = sends_.emplace(action.slot.of.get(), action.slot.index);
   auto batch = [slot = action.slot, extent = action.extent] {
     const Arena& memory = *slot.of->arena;
@@ -161,6 +185,10 @@ void FeedHost::carry_out(const Assemble& action) {
       const Error away{ErrorCode::store_unavailable, "its folder is away"};
       return tell(BatchFailed{action.assignment, action.data, 0, away});
     }
+    if (is_live() && !action.batches->live_rows(action.assignment.id.index)) {
+      const Error gone{ErrorCode::invalid_argument, "its step is no longer kept"};
+      return tell(BatchFailed{action.assignment, action.data, 0, gone});
+    }
     auto batch = build(action);
     if (!batch) world_.fail(batch.error().message);
     tell(BatchReady{action.assignment, action.data, 0, std::move(*batch)});
@@ -169,30 +197,37 @@ void FeedHost::carry_out(const Assemble& action) {
 
 /// Its header and its rows' keys; no payload.
 Result<AssembledBatch> FeedHost::build(const Assemble& job) const {
-  const EpochPlan& plan = job.source->plan;
+  const BatchSource& batches = *job.batches;
+  const EpochOutline outline = batches.outline();
   const BatchId& id = job.assignment.id;
   std::vector<Row> rows;
-  plan.rows(id.index, rows);
+  batches.rows(id.index, rows);
+  const auto live = batches.live_rows(id.index);
+  if (live && !core_->parts().life.has_ended()) machine_.live->check_bytes(batches, id.index);
   std::vector<std::uint64_t> ordinals;
   std::vector<std::string_view> keys(rows.size(), "key");
   std::vector<std::uint32_t> lengths;
+  std::vector<float> weights;
   for (const Row& row : rows) {
     ordinals.push_back(row.ordinal);
     lengths.push_back(row.length);
+    if (live) weights.push_back(row.weight);
   }
-  const BatchFigures figures = plan.figures(id.index);
+  const BatchFigures figures = batches.figures(id.index);
   BatchSpec spec;
   spec.feed = machine_.settings.name;
   spec.epoch = id.epoch;
-  spec.step = Step{id.index.value / plan.world()};
+  spec.step = Step{id.index.value / outline.world};
   spec.index = id.index;
-  spec.world = plan.world();
-  spec.fingerprint = job.source->fingerprint;
+  spec.world = outline.world;
+  spec.fingerprint = outline.fingerprint;
   spec.batch_length = figures.batch_length;
   spec.ordinals = ordinals;
   spec.keys = keys;
   spec.lengths = lengths;
   spec.batch_frames = figures.frames;
+  spec.live = live.get();
+  spec.weights = weights;
   const SlotRef& slot = job.assignment.slot;
   const auto laid = lay_out_batch(spec, slot.of->arena->slot(slot.index));
   if (!laid) return laid.error();
@@ -245,7 +280,7 @@ void FeedHost::write_next() {
   daemon_.post(world_.dice.time(microseconds(5), most), [this] {
     const Written written = machine_.disk.carry_out(writing_.front());
     writing_.pop_front();
-    machine_.records.files_changed();
+    if (!is_live()) machine_.records.files_changed();
     if (!writing_.empty()) write_next();
     daemon_.post(world_.dice.time(microseconds(1), microseconds(200)),
                  [this, written] { tell(records_.told(written)); });

@@ -5,13 +5,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "daemon/delivery/feed/core/feed_core.h"
+#include "daemon/delivery/feed/live/producer_area.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
 #include "tests/simulation/daemon/data.h"
 #include "tests/simulation/daemon/disk.h"
+#include "tests/simulation/daemon/live_witness.h"
 #include "tests/simulation/daemon/record_witness.h"
 #include "tests/simulation/daemon/slot_witness.h"
 #include "tests/simulation/world/seam.h"
@@ -28,11 +31,24 @@ struct Machine final : Onlooker {
   void mapped(const std::byte* mapping, int descriptor) override {
     slots.arena_mapped(mapping, descriptor);
   }
-  void taken(const Holding& batch) override { slots.taken(batch); }
-  void let_go(const Holding& batch) override { slots.let_go(batch); }
-  void completed(const Holding& batch) override { records.completed(batch); }
+  void taken(const Holding& batch) override {
+    check_content(batch);
+    slots.taken(batch);
+  }
+  void let_go(const Holding& batch) override {
+    check_content(batch);
+    slots.let_go(batch);
+  }
+  void completed(const Holding& batch) override {
+    if (!live) records.completed(batch);
+  }
   std::uint64_t steps(std::uint64_t content, std::uint64_t epoch) override {
+    if (live) return live->steps(content);
     return data.plan(*data.find(content), Epoch{epoch}).source->plan.steps();
+  }
+
+  void check_content(const Holding& batch) const {
+    live ? live->check(batch) : slots.check_content(batch);
   }
 
   FeedSettings settings;
@@ -40,14 +56,15 @@ struct Machine final : Onlooker {
   Disk disk;
   SlotWitness slots;
   RecordWitness records;
-  bool data_away = false;        ///< Its folder is not there.
-  bool power_lost = false;       ///< Since a journal was opened last.
-  std::uint64_t feeds_lost = 0;  ///< With the daemon, or as they were replaced.
-  unsigned plan_failures = 0;    ///< In a hundred.
+  std::optional<LiveWitness> live;  ///< Empty: the feed has a dataset.
+  bool data_away = false;           ///< Its folder is not there.
+  bool power_lost = false;          ///< Since a journal was opened last.
+  std::uint64_t feeds_lost = 0;     ///< With the daemon, or as they were replaced.
+  unsigned plan_failures = 0;       ///< In a hundred.
 };
 
 /// A real FeedCore, and what drives it in place of `Feed`: a planner, an assembler and a thread of
-/// files that take any time, in virtual time.
+/// files that take any time, in virtual time. What is live of it is in feed_host_live.cpp.
 /// Lifetime: the daemon outlives it. It stays until the daemon ends, since work for it may be under
 /// way.
 class FeedHost {
@@ -63,6 +80,18 @@ class FeedHost {
   const FeedCore& core() const { return *core_; }
   const Arena* find_arena(ArenaNumber number) const;
   ArenaNumber arena_number() const { return core_->parts().scheduler.slots()->number; }
+  // Of a live feed, as Feed has them.
+  bool is_live() const { return core_->parts().live != nullptr; }
+  wire::FeedInfoT info() const;
+  void produce(const ClientInfo& client, const wire::Produce& request);
+  void push(const ClientInfo& client, const wire::Push& push, std::span<const std::byte> frame);
+  bool has_producer(const ProducerKey& key) const;
+  const ProducerArea* find_area(SessionId session, ArenaNumber number) const {
+    return areas_ ? areas_->find(session, number) : nullptr;
+  }
+  /// Its areas go. Whether the session's end concerns the feed's producers.
+  bool forget_producers(SessionId session);
+
   /// Does at once what follows from what it was told.
   void turn();
   /// The daemon is killed: of what the files' thread was to write, part may be there.
@@ -87,9 +116,14 @@ class FeedHost {
   void carry_out(const LookAtData&) {}
   void carry_out(const Log& action) { action.note(log_); }
   void carry_out(const FreePlans&) {}
-  void carry_out(const GrowSlots&) {}
+  void carry_out(const GrowSlots& action);
   void carry_out(const RecordSteps&) {}
   void carry_out(const Failed& action);
+  static Result<std::unique_ptr<FeedHost>> open_live(World& world, Daemon& daemon, Machine& machine,
+                                                     ArenaNumber number);
+  static std::shared_ptr<SlotGeneration> make_slots(Machine& machine, ArenaNumber number,
+                                                    std::size_t slot_bytes);
+  void witness(const FeedEvent& event);
   void planned(const MakePlan& asked, std::uint64_t content);
   Result<AssembledBatch> build(const Assemble& job) const;
   void write(Disk::Work work);
@@ -104,6 +138,8 @@ class FeedHost {
   const std::uint32_t times_;  ///< How long things take: each run has its own way.
   EventLog log_;
   std::unique_ptr<FeedCore> core_;
+  std::shared_ptr<LiveSource> steps_;  ///< Of a live feed, as the next.
+  std::optional<ProducerAreas> areas_;
   bool turn_is_due_ = false;
   std::uint64_t content_ = 0;  ///< Of the newest data that an epoch was planned of.
   RecordWriter records_;

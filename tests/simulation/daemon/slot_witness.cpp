@@ -60,18 +60,15 @@ void SlotWitness::written(const Arena& arena, SlotIndex slot) const {
 }
 
 void SlotWitness::taken(const Holding& batch) {
-  check_content(batch);
   if (batch.mapping != nullptr) ++held_[place_of(batch)];
 }
 
 void SlotWitness::let_go(const Holding& batch) {
-  check_content(batch);
   if (batch.mapping == nullptr) return;
   const auto found = held_.find(place_of(batch));
   if (--found->second == 0) held_.erase(found);
 }
 
-/// The batch says which it is, in the bytes that the program reads: these are the plan's.
 void SlotWitness::check_content(const Holding& batch) const {
   const wire::Batch& content = *batch.content;
   const auto* version = data_.find(batch.data);

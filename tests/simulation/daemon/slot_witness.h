@@ -21,6 +21,9 @@ class SlotWitness {
   void arena_mapped(const std::byte* mapping, int descriptor);
   /// A slot is about to be written.
   void written(const Arena& arena, SlotIndex slot) const;
+  /// A batch of a dataset says which it is, in the bytes that the program reads: these are the
+  /// plan's.
+  void check_content(const Holding& batch) const;
   /// A program has a batch, and has it no longer.
   void taken(const Holding& batch);
   void let_go(const Holding& batch);
@@ -33,7 +36,6 @@ class SlotWitness {
   using Place = std::pair<std::uint64_t, std::uint64_t>;  ///< A file's number, and a slot of it.
 
   Place place_of(const Holding& batch) const;
-  void check_content(const Holding& batch) const;
 
   World& world_;
   Data& data_;

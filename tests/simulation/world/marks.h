@@ -55,10 +55,31 @@ enum class Mark : std::uint8_t {
   batch_after_retirement,
   foretold,
   foretold_by_another,
+  producer_returned,
+  producer_renumbered,
+  claim_in_vain,
+  push_in_vain,
+  room_in_vain,
+  version_unknown,
+  version_awaited,
+  trainer_refused,
+  live_step_short,
+  live_rows_zeroed,
+  live_reused,
+  live_group_short,
+  live_group_whole,
+  live_dropped_stale,
+  live_abandoned,
+  live_paced,
+  live_slots_grown,
+  live_framed,
+  live_filler,
   count
 };
 
 inline constexpr std::size_t kMarks = static_cast<std::size_t>(Mark::count);
+/// From here on they are those of live feeds.
+inline constexpr std::size_t kLiveMarks = static_cast<std::size_t>(Mark::producer_returned);
 
 /// A sentence each, in the order of the numbers.
 inline constexpr std::array<std::string_view, kMarks> kMarkTexts = {
@@ -108,6 +129,25 @@ inline constexpr std::array<std::string_view, kMarks> kMarkTexts = {
     "a client held a batch of a feed that had ended",
     "batches came as they were foretold",
     "a batch came as a daemon had foretold that was gone",
+    "a producer went on behind what it had pushed before it died",
+    "a push was offered again to a daemon that knew nothing of it",
+    "a claim was not granted in time",
+    "a push found no room in time",
+    "a producer's area had no room in time",
+    "a daemon did not know a version that another had",
+    "a producer waited for a version",
+    "a trainer was refused, and started again",
+    "a step was cut short",
+    "rows got weight 0, since they were stale",
+    "a sequence was delivered again",
+    "a group was cut without members that did not come",
+    "a whole group was cut",
+    "a sequence was dropped, since it was stale",
+    "a sequence was abandoned",
+    "claims were paced, and none was dropped",
+    "slots grew for a live feed",
+    "a producer sent a frame",
+    "a rank repeated another's row at the end",
 };
 
 /// How often each was reached.

@@ -42,11 +42,16 @@ void Network::send(const std::shared_ptr<Line>& line, Message message) {
   if (line->daemon == 0) return line->kept.push_back(std::move(message));
   const Time sent = world_.now();
   const Time arrives = arrival(*line, line->to_daemon);
-  world_.after(arrives - sent, [this, line, sent, bytes = std::move(message.bytes)] {
-    if (line->lost_since && sent >= *line->lost_since) return;
-    if (daemon_ == nullptr || daemon_->number() != line->daemon) return;
-    daemon_->post(Duration::zero(), [daemon = daemon_, line, bytes] { daemon->hear(line, bytes); });
-  });
+  std::vector<std::byte> frame;
+  if (message.batch) frame = message.batch();
+  world_.after(arrives - sent,
+               [this, line, sent, bytes = std::move(message.bytes), frame = std::move(frame)] {
+                 if (line->lost_since && sent >= *line->lost_since) return;
+                 if (daemon_ == nullptr || daemon_->number() != line->daemon) return;
+                 daemon_->post(Duration::zero(), [daemon = daemon_, line, bytes, frame] {
+                   daemon->hear(line, bytes, frame);
+                 });
+               });
 }
 
 void Network::close(const std::shared_ptr<Line>& line, bool flushed) {

@@ -32,6 +32,11 @@ class Process : public std::enable_shared_from_this<Process> {
   void park(Duration most);
   /// So long, whatever wakes it.
   void sleep(Duration time);
+  /// The program ends by an error that it does not handle: what started it starts it again.
+  [[noreturn]] void crash() {
+    killed_ = true;
+    throw Killed();
+  }
 
   // Of others.
   void wake();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "formats/formats.h"
@@ -31,12 +32,15 @@ class Listener {
 
   /// Differs from those of all other daemons.
   virtual std::uint64_t number() const = 0;
-  virtual void hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes) = 0;
+  /// `frame`: what came behind the message; empty for most.
+  virtual void hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes,
+                    const std::vector<std::byte>& frame) = 0;
   /// Whether the session is here, and has no such connection yet.
   virtual bool bind(const std::shared_ptr<ArenaLine>& line) = 0;
   /// The client has closed its connection to the arena socket.
   virtual void on_lost(SessionId id) = 0;
-  virtual std::optional<ArenaFile> find_arena(ArenaNumber number) = 0;
+  /// An arena, or an area of this session.
+  virtual std::optional<ArenaFile> find_arena(SessionId session, ArenaNumber number) = 0;
   /// On its event loop, unless it has ended by then.
   virtual void post(Duration delay, std::function<void()> work) = 0;
 };
@@ -50,6 +54,13 @@ struct Holding {
   const wire::Batch* content = nullptr;  ///< As its bytes are now.
   const std::byte* mapping = nullptr;    ///< The first byte of its arena; null for a message.
 };
+
+/// What a producer writes into each frame of the sequence with this key.
+constexpr std::uint32_t written_for(std::string_view key) {
+  std::uint32_t hash = 2166136261;
+  for (const char each : key) hash = (hash ^ static_cast<std::uint8_t>(each)) * 16777619;
+  return hash;
+}
 
 /// Sees what programs do.
 class Onlooker {
