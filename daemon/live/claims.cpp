@@ -27,6 +27,13 @@ void Claims::grant(ProducerId producer, std::uint64_t count, std::uint64_t now_m
   if (own.missing != 0) cover(own);
 }
 
+std::uint64_t Claims::left(ProducerId producer) const {
+  std::uint64_t sum = 0;
+  if (!holds(producer)) return sum;
+  for (const std::uint64_t id : own_[producer].claims) sum += claims_.at(id).left;
+  return sum;
+}
+
 bool Claims::holds(ProducerId producer) const {
   return producer < own_.size() && !own_[producer].claims.empty();
 }

@@ -48,8 +48,9 @@ class Claims {
   /// Another line has begun.
   void ages_changed();
 
-  /// Sequences that were claimed and have not come.
+  /// Sequences that were claimed and have not come: of all, or of one producer.
   std::uint64_t left() const { return left_; }
+  std::uint64_t left(ProducerId producer) const;
   std::uint64_t coming() const { return coming_; }
   const std::map<Age, Coming>& coming_by_age() const { return by_age_; }
   std::optional<std::uint64_t> next_deadline() const;

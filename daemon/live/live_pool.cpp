@@ -56,17 +56,32 @@ std::optional<std::uint64_t> LivePool::next_deadline() const {
 
 LivePoolStatus LivePool::status() const {
   const UnitSums fresh = units_.fresh();
+  const auto& begun = units_.begun_units();
+  const auto since = [](const auto& waiting) -> std::optional<std::uint64_t> {
+    if (waiting.empty()) return {};
+    return waiting.begin()->second.since_ms;
+  };
+  std::optional<std::uint64_t> first_group;
+  if (!begun.empty()) {
+    first_group = units_.unit(begun.begin()->second).until_ms - settings_.group_timeout_ms;
+  }
   return {.waiting = fresh.rows,
           .kept = units_.kept().rows,
           .bytes = fresh.bytes + units_.kept().bytes,
+          .kept_bytes = units_.kept().bytes,
           .in_flight = in_flight(),
           .begun_groups = units_.begun().units,
+          .missing = units_.begun().missing,
           .blocked_pushes = blocked_.size(),
           .waiting_claims = asked_.list().size(),
           .ahead = trainers_.ahead(),
           .steps = trainers_.steps(),
+          .next_step = step_total(settings_, units_.ready() + units_.kept()),
           .version = versions_.current(),
-          .claims_wait_for = first_claim().second};
+          .claims_wait_for = first_claim().second,
+          .group_since_ms = first_group,
+          .push_since_ms = since(blocked_.all()),
+          .claim_since_ms = since(asked_.list().all())};
 }
 
 void LivePool::settle() {

@@ -22,17 +22,22 @@ namespace batchwright {
 
 /// How a pool is at the moment. Sequences, unless it says otherwise.
 struct LivePoolStatus {
-  std::uint64_t waiting = 0;    ///< Never delivered.
-  std::uint64_t kept = 0;       ///< Delivered, and to be delivered again.
-  std::uint64_t bytes = 0;      ///< Of both.
+  std::uint64_t waiting = 0;  ///< Never delivered.
+  std::uint64_t kept = 0;     ///< Delivered, and to be delivered again.
+  std::uint64_t bytes = 0;    ///< Of both.
+  std::uint64_t kept_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Claimed, or missing from begun groups.
   std::uint64_t begun_groups = 0;
+  std::uint64_t missing = 0;  ///< From begun groups.
   std::uint64_t blocked_pushes = 0;
   std::uint64_t waiting_claims = 0;
-  std::uint64_t ahead = 0;  ///< Steps.
-  std::uint64_t steps = 0;  ///< That were cut.
+  std::uint64_t ahead = 0;      ///< Steps.
+  std::uint64_t steps = 0;      ///< That were cut.
+  std::uint64_t next_step = 0;  ///< What is complete for it, in the unit of a step's budget.
   std::uint64_t version = 0;
   std::string_view claims_wait_for;  ///< trainer, pool or staleness; empty: none waits.
+  /// Since when the first of each waits, in milliseconds; empty: there is none.
+  std::optional<std::uint64_t> group_since_ms, push_since_ms, claim_since_ms;
 };
 
 /// The pool of one incarnation of a live feed, and all that it decides: what is accepted, what may
@@ -59,8 +64,11 @@ class LivePool {
   std::optional<std::uint64_t> next_deadline() const;
 
   LivePoolStatus status() const;
+  /// Sequences that this producer has claimed and not pushed.
+  std::uint64_t claimed_by(ProducerId producer) const { return claims_.left(producer); }
   std::uint64_t steps() const { return trainers_.steps(); }  ///< That were cut.
   std::uint64_t version() const { return versions_.current(); }
+  bool has_ended() const { return ended_; }  ///< No more is accepted.
 
  private:
   /// What this step has to take so that all the rest can be delivered in time.

@@ -36,7 +36,13 @@ FeedSample sample_of(const FeedStatus& feed, std::chrono::steady_clock::time_poi
                 times.make_seconds(), times.processor_wait_seconds()};
   sample.clients_waited_seconds = feed.waited.clients;
   sample.slot_waited_seconds = feed.waited.slots;
+  sample.step_waited_seconds = feed.waited.steps;
   sample.daemon_waited_seconds = feed.waited.daemon;
+  if (!feed.live) return sample;
+  const LiveCounts& counts = feed.live->counts;
+  sample.producers = counts.waited;
+  sample.accepted = counts.accepted;
+  sample.dropped_stale = counts.dropped.at(static_cast<std::size_t>(LiveDrop::stale));
   return sample;
 }
 
@@ -103,6 +109,7 @@ void Figures::add_past(FeedStatus& feed, unsigned assembly_threads) const {
                     feed.slots.ahead,         feed.slots.filling,  assembly_threads,
                     feed.slots_to_set};
   moment.other = busiest_other(feed.number);
+  moment.live = feed.live ? &*feed.live : nullptr;
   const FeedWindow& window = past->second.window;
   feed.rates = window.rates();
   feed.past = &window.past();

@@ -157,6 +157,39 @@ json::object render(const Verdict& verdict) {
           {"window_seconds", FeedWindow::kSpan.count()}};
 }
 
+std::optional<double> in_seconds(const std::optional<LiveStatus::Seconds>& time) {
+  return time ? std::optional(time->count()) : std::nullopt;
+}
+
+json::object render(const ProducerStatus& producer) {
+  return {{"name", utf8(producer.name)},
+          {"connected", producer.connected},
+          {"session", name_of(producer.session)},
+          {"client", utf8(producer.client)},
+          {"pid", producer.pid},
+          {"accepted", producer.accepted},
+          {"accepted_bytes", producer.accepted_bytes},
+          {"waiting", producer.waiting},
+          {"dropped_stale", producer.dropped},
+          {"abandoned", producer.abandoned},
+          {"claimed", producer.claimed},
+          {"held_bytes", producer.held_bytes},
+          {"area_bytes", producer.area_bytes},
+          {"pushed_seconds_ago", finite(in_seconds(producer.pushed_ago))},
+          {"waits_for", producer.waits_for}};
+}
+
+json::object render(const StalenessHistogram& rows) {
+  json::array ranges;
+  for (std::size_t i = 0; i < StalenessHistogram::kRanges; ++i) {
+    const bool is_last = i == StalenessHistogram::kBounds.size();
+    json::value up_to;
+    if (!is_last) up_to = StalenessHistogram::kBounds.at(i);
+    ranges.push_back(json::object{{"up_to", std::move(up_to)}, {"rows", rows.in_range(i)}});
+  }
+  return {{"ranges", std::move(ranges)}, {"rows", rows.rows()}, {"sum", rows.sum()}};
+}
+
 /// One way copies all runs. 0.2.0 chose one for each length, and said so by length.
 json::object render_copy(std::string_view way) {
   return {{"chosen", {{"short", way}, {"middle", way}, {"long", way}}}};
@@ -221,6 +254,40 @@ json::array render_all(const std::vector<std::filesystem::path>& paths) {
   return out;
 }
 
+json::object render(const LiveStatus& live) {
+  json::object dropped;
+  for (std::size_t i = 0; i < kLiveDrops; ++i)
+    dropped[kLiveDropNames.at(i)] = live.counts.dropped.at(i);
+  json::object out{
+      {"max_staleness", live.max_staleness ? json::value(*live.max_staleness) : json::value()},
+      {"ended", live.ended},
+      {"step_unit", live.step_unit},
+      {"claims_wait_for", live.claims_wait_for},
+      {"dropped", std::move(dropped)},
+      {"mean_accepted_length", finite(live.counts.mean_accepted_length())},
+      {"mean_dropped_length", finite(live.counts.mean_dropped_length())},
+      {"version_seconds_ago", finite(in_seconds(live.version_ago))},
+      {"pushed_seconds_ago", finite(in_seconds(live.pushed_ago))},
+      {"staleness", render(live.counts.staleness)},
+      {"step_needs", live.step_needs},
+      {"step_has", live.step_has},
+      {"wanted_slot_bytes", live.wanted_slot_bytes},
+                   {"unrecorded_bytes", live.unrecorded_bytes},
+      {"pool", json::object{{"claimed", live.claimed},
+                            {"waiting", live.waiting},
+                            {"waiting_bytes", live.waiting_bytes},
+                            {"kept", live.kept},
+                            {"kept_bytes", live.kept_bytes},
+                            {"in_steps", live.in_steps},
+                            {"in_steps_bytes", live.in_steps_bytes}}},
+      {"waited", json::object{{"room_seconds", live.counts.waited.room},
+                              {"claims_pool_seconds", live.counts.waited.claims_pool},
+                              {"claims_staleness_seconds", live.counts.waited.claims_staleness},
+                              {"claims_trainer_seconds", live.counts.waited.claims_trainer}}},
+      {"producers", render_all(live.producers)}};
+  return with_figures(std::move(out), live);
+}
+
 json::object render(const FeedStatus& feed) {
   json::object out{{"name", utf8(feed.name)},
                    {"dataset", render_all(feed.dataset)},
@@ -245,6 +312,7 @@ json::object render(const FeedStatus& feed) {
                    {"verdict", render(feed.verdict)},
                    {"undone", render_all(feed.undone)},
                    {"subscribers", render_all(feed.subscribers)}};
+  if (feed.live) out["live"] = render(*feed.live);
   return with_figures(std::move(out), feed);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/stats/dashboard/dashboard_page.h"  // the page /
 #include "daemon/stats/events.h"         // everything that can happen, counted and logged
 #include "daemon/stats/histogram.h"      // durations
+#include "daemon/stats/live_status.h"    // how a live feed stands
 #include "daemon/stats/log_limit.h"      // one line a second
 #include "daemon/stats/process_stats.h"  // memory and processor time of this process
 #include "daemon/stats/report.h"         // the pages /stats and /metrics

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "daemon/stats/counters.h"
+#include "daemon/stats/live_status.h"
 #include "daemon/stats/stages.h"
 #include "daemon/stats/verdict.h"
 #include "daemon/stats/waiting_times.h"
@@ -121,6 +122,7 @@ struct FeedStatus {
   std::vector<SubscriberStatus> subscribers;
   QueueStatus queue;
   std::vector<UndoneStats> undone;  ///< Those of the queue's epoch that are worth a word.
+  std::optional<LiveStatus> live;   ///< Empty: it has a dataset.
   /// They go on counting: threads that assemble add to them. Null: nothing took time.
   std::shared_ptr<const StageTimes> stages;
   double plan_seconds = 0.0;       ///< Time that the last plan took.

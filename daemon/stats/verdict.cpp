@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "daemon/stats/bytes.h"
 
 namespace batchwright {
 namespace {
@@ -35,7 +38,72 @@ struct Shares {
   double own_making;       ///< The part of it spent making rows.
   double readahead_busy;
   double handing_delayed;  ///< Of the window, by threads that found no processor free.
+  // Of a live feed.
+  double step_waits;     ///< The part of the clients' waits that was for steps.
+  double room_waits;     ///< Of the time of its producers: for room in the pool,
+  double version_waits;  ///< or for a newer version.
 };
+
+Shares shares_of(const FeedSample& sum, double span, unsigned assembly_threads) {
+  return {share(sum.clients_waited_seconds, sum.subscribed_seconds),
+          share(sum.daemon_waited_seconds, sum.subscribed_seconds),
+          share(sum.slot_waited_seconds, sum.clients_waited_seconds),
+          share(sum.all.assemble_seconds, span * assembly_threads),
+          share(sum.all.storage_wait_seconds, sum.all.assemble_seconds),
+          share(sum.own.assemble_seconds, span),
+          share(sum.own.storage_wait_seconds, sum.own.assemble_seconds),
+          share(sum.own.processor_wait_seconds, sum.own.assemble_seconds),
+          share(sum.own.make_seconds, sum.own.assemble_seconds),
+          share(sum.all.readahead_seconds, span),
+          share(sum.handing_delay_seconds, span),
+          share(sum.step_waited_seconds, sum.clients_waited_seconds),
+          share(sum.producers.for_room(), sum.producers.connected),
+          share(sum.producers.claims_staleness, sum.producers.connected)};
+}
+
+/// What producers waited for, for most of their waits; empty: they did not wait.
+std::optional<Verdict> what_producers_waited_for(const Shares& shares, const LiveStatus& live) {
+  if (shares.room_waits >= kNoticed && shares.room_waits >= shares.version_waits) {
+    return Verdict{Bound::pool, fmt::format("producers waited for room {} of the time: {}",
+                                            percent(shares.room_waits), pool_text(live))};
+  }
+  if (shares.version_waits < kNoticed) return {};
+  return Verdict{Bound::staleness,
+                 fmt::format("producers waited for a newer version {} of the time (max_staleness "
+                             "{}): {}",
+                             percent(shares.version_waits), live.max_staleness.value_or(0),
+                             version_text(live))};
+}
+
+/// Why steps of a live feed were not cut that clients waited for. Where both sides wait, what lies
+/// between them is the cause.
+Verdict cause_of_step_waits(const Shares& shares, const FeedSample& sum, const LiveStatus& live) {
+  if (live.wanted_slot_bytes != 0) {
+    return {Bound::slots, fmt::format("a step waits for larger slots, of {}: raise memory, or make "
+                                      "steps smaller",
+                                      in_mib(live.wanted_slot_bytes))};
+  }
+  if (live.unrecorded_bytes != 0) {
+    return {Bound::storage, fmt::format("steps wait for the record, to which {} are to be written",
+                                        in_mib(live.unrecorded_bytes))};
+  }
+  if (auto waited = what_producers_waited_for(shares, live)) return *std::move(waited);
+  if (sum.dropped_stale != 0 && 2 * sum.dropped_stale >= sum.accepted) {
+    return {Bound::staleness,
+            fmt::format("{} of {} sequences that producers pushed were dropped as too stale "
+                        "(max_staleness {}): {}",
+                        sum.dropped_stale, sum.accepted, live.max_staleness.value_or(0),
+                        version_text(live))};
+  }
+  return {Bound::producers, supply_text(live)};
+}
+
+/// Of a live feed of which no client asked for a step, and none had one.
+Verdict unasked_steps(const Shares& shares, const LiveStatus& live, const std::string& unasked) {
+  const auto waited = what_producers_waited_for(shares, live);
+  if (!waited) return {Bound::idle, fmt::format("{}; {}", unasked, supply_text(live))};
+  return {waited->bound, fmt::format("{}; {}", unasked, waited->why)};
+}
 
 /// Why clients waited, where they did, with one figure. `all` is what the threads did for all
 /// feeds, `hangs` says that batches were begun and none was finished.
@@ -101,6 +169,9 @@ const char* name_of(Bound bound) {
   switch (bound) {
     case Bound::trainer: return "trainer-bound";
     case Bound::mixed: return "mixed";
+    case Bound::producers: return "producer-bound";
+    case Bound::pool: return "pool-bound";
+    case Bound::staleness: return "staleness-bound";
     case Bound::slots: return "slot-bound";
     case Bound::storage: return "storage-bound";
     case Bound::processor: return "processor-bound";
@@ -167,6 +238,10 @@ FeedSample FeedWindow::difference() const {
   out.all -= from.all;
   out.clients_waited_seconds -= from.clients_waited_seconds;
   out.slot_waited_seconds -= from.slot_waited_seconds;
+  out.step_waited_seconds -= from.step_waited_seconds;
+  out.producers -= from.producers;
+  out.accepted -= from.accepted;
+  out.dropped_stale -= from.dropped_stale;
   out.handing_delay_seconds -= from.handing_delay_seconds;
   out.daemon_waited_seconds -= from.daemon_waited_seconds;
   out.subscribed_seconds -= from.subscribed_seconds;
@@ -186,20 +261,14 @@ Rates FeedWindow::rates() const {
 Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   // In the order of the table in README.md: the first line that applies counts.
   if (moment.failed) return {Bound::failed, "see its reason"};
-  if (moment.subscriptions == 0) return {Bound::idle, "no client is subscribed"};
+  if (moment.subscriptions == 0) {
+    return {Bound::idle, moment.live == nullptr
+                             ? "no client is subscribed"
+                             : "no client is subscribed; " + supply_text(*moment.live)};
+  }
   const double span = seconds();
   const FeedSample sum = difference();
-  const Shares shares{share(sum.clients_waited_seconds, sum.subscribed_seconds),
-                      share(sum.daemon_waited_seconds, sum.subscribed_seconds),
-                      share(sum.slot_waited_seconds, sum.clients_waited_seconds),
-                      share(sum.all.assemble_seconds, span * moment.assembly_threads),
-                      share(sum.all.storage_wait_seconds, sum.all.assemble_seconds),
-                      share(sum.own.assemble_seconds, span),
-                      share(sum.own.storage_wait_seconds, sum.own.assemble_seconds),
-                      share(sum.own.processor_wait_seconds, sum.own.assemble_seconds),
-                      share(sum.own.make_seconds, sum.own.assemble_seconds),
-                      share(sum.all.readahead_seconds, span),
-                      share(sum.handing_delay_seconds, span)};
+  const Shares shares = shares_of(sum, span, moment.assembly_threads);
   const std::string waits = fmt::format(
       "in the last {:.0f} s clients waited for batches {} of the "
       "time",
@@ -207,14 +276,19 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   if (shares.clients_waited < kNoticed) {
     // Clients that hold all they may get are at work, though nothing is delivered.
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
-      return {Bound::idle, fmt::format("nothing was asked for in the last {:.0f} s", span)};
+      const std::string unasked = fmt::format("nothing was asked for in the last {:.0f} s", span);
+      if (moment.live != nullptr) return unasked_steps(shares, *moment.live, unasked);
+      return {Bound::idle, unasked};
     }
-    return {Bound::trainer, fmt::format("{}, and the daemon for clients {}; {} batches lie ready",
-                                        waits, percent(shares.daemon_waited), moment.ready_slots)};
+    return {Bound::trainer, fmt::format("{}, and the daemon for clients {}; {} batches lie ready{}",
+                                        waits, percent(shares.daemon_waited), moment.ready_slots,
+                                        moment.live == nullptr ? "" : waits_text(*moment.live))};
   }
   // A batch that takes longer than the window is not in any sum yet.
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
-  const Verdict cause = cause_of_waits(shares, sum.all, moment, hangs);
+  const bool for_steps = moment.live != nullptr && shares.step_waits >= kMost;
+  const Verdict cause = for_steps ? cause_of_step_waits(shares, sum, *moment.live)
+                                  : cause_of_waits(shares, sum.all, moment, hangs);
   // Where the daemon waited longer, mending the cause alone would gain little: the text says both.
   if (shares.daemon_waited <= shares.clients_waited) {
     return {cause.bound, fmt::format("{}; {}", waits, cause.why)};

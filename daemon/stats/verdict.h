@@ -8,6 +8,7 @@
 #include <string>
 
 #include "daemon/stats/counters.h"
+#include "daemon/stats/live_status.h"
 #include "daemon/stats/stages.h"
 
 namespace batchwright {
@@ -35,10 +36,15 @@ struct FeedSample {
   BusySeconds all;                      ///< Time for batches of all feeds, which share the threads.
   double clients_waited_seconds = 0.0;  ///< Waits for the daemon, all subscriptions together.
   double slot_waited_seconds = 0.0;     ///< The part of them that was for slots.
+  double step_waited_seconds = 0.0;     ///< That for steps of a live feed that were not cut.
   double daemon_waited_seconds = 0.0;   ///< Waits for a client, all subscriptions together.
   double subscribed_seconds = 0.0;      ///< Subscriptions times time: what these are shares of.
   /// Time that the daemon's other threads, which hand batches over, waited for a processor.
   double handing_delay_seconds = 0.0;
+  // Of a live feed.
+  ProducerWaits producers;
+  std::uint64_t accepted = 0;  ///< Sequences.
+  std::uint64_t dropped_stale = 0;
 };
 
 /// The rates between the window's ends, per second.
@@ -72,11 +78,15 @@ struct FeedMoment {
   unsigned assembly_threads = 1;
   std::size_t slots_to_set = 0;  ///< So many would let all go on that wait for a slot.
   BusiestOther other = {};
+  const LiveStatus* live = nullptr;  ///< Null: the feed has a dataset.
 };
 
 enum class Bound : std::uint8_t {
   trainer,
   mixed,
+  producers,  ///< The next three are of live feeds.
+  pool,
+  staleness,
   slots,
   storage,
   processor,
@@ -88,8 +98,9 @@ enum class Bound : std::uint8_t {
 };
 
 inline constexpr std::array kBounds{
-    Bound::trainer,  Bound::mixed,    Bound::slots,   Bound::storage, Bound::processor,
-    Bound::assembly, Bound::features, Bound::blocked, Bound::idle,    Bound::failed};
+    Bound::trainer, Bound::mixed,   Bound::producers, Bound::pool,     Bound::staleness,
+    Bound::slots,   Bound::storage, Bound::processor, Bound::assembly, Bound::features,
+    Bound::blocked, Bound::idle,    Bound::failed};
 
 /// "trainer-bound" and so on, as in /stats and in the label `bound` of /metrics.
 const char* name_of(Bound bound);

@@ -10,6 +10,7 @@ const char* name_of(WaitingFor waited_for) {
     case WaitingFor::none: return "none";
     case WaitingFor::daemon: return "daemon";
     case WaitingFor::slot: return "slot";
+    case WaitingFor::step: return "step";
     case WaitingFor::client: return "client";
   }
   return "unknown";
@@ -37,10 +38,12 @@ double WaitingTimes::seconds(WaitingFor waited_for, Time now) const {
 }
 
 double WaitingTimes::daemon_seconds(Time now) const {
-  return seconds(WaitingFor::daemon, now) + slot_seconds(now);
+  return seconds(WaitingFor::daemon, now) + slot_seconds(now) + step_seconds(now);
 }
 
 double WaitingTimes::slot_seconds(Time now) const { return seconds(WaitingFor::slot, now); }
+
+double WaitingTimes::step_seconds(Time now) const { return seconds(WaitingFor::step, now); }
 
 double WaitingTimes::client_seconds(Time now) const { return seconds(WaitingFor::client, now); }
 

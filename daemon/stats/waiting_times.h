@@ -11,6 +11,7 @@ enum class WaitingFor : std::uint8_t {
   none,
   daemon,
   slot,  ///< The daemon, which has no slot for the batch before other clients release one.
+  step,  ///< The daemon, which has not cut a live feed's next step: producers have to push.
   client
 };
 
@@ -33,8 +34,10 @@ class WaitingTimes {
   /// The client waited for the daemon, and said so when that was over. No more counts than has
   /// passed since the last time it said so.
   void add_short(std::chrono::microseconds waited, Time now);
-  double daemon_seconds(Time now) const;  ///< The client waited for the daemon, slots included.
+  /// The client waited for the daemon, slots and steps included.
+  double daemon_seconds(Time now) const;
   double slot_seconds(Time now) const;    ///< The part of it that it waited for a slot.
+  double step_seconds(Time now) const;    ///< The part of it that it waited for a step.
   double client_seconds(Time now) const;  ///< The daemon waited for the client.
 
  private:
@@ -44,18 +47,20 @@ class WaitingTimes {
   Time since_{};
   Time told_{};  ///< When the client last told of its short waits.
   /// By the side that was waited for.
-  std::array<std::chrono::steady_clock::duration, 4> before_{};
+  std::array<std::chrono::steady_clock::duration, 5> before_{};
 };
 
 /// How long the subscriptions of a feed waited, those that are gone included.
 struct WaitedSeconds {
   double clients = 0.0;  ///< For the daemon.
   double slots = 0.0;    ///< The part of it that was for slots, which others held.
+  double steps = 0.0;    ///< The part of it that was for steps of a live feed that were not cut.
   double daemon = 0.0;   ///< For a client.
 
   void add(const WaitingTimes& waited, WaitingTimes::Time now) {
     clients += waited.daemon_seconds(now);
     slots += waited.slot_seconds(now);
+    steps += waited.step_seconds(now);
     daemon += waited.client_seconds(now);
   }
 };

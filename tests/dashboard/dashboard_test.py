@@ -252,4 +252,5 @@ def main() -> None:
     print(f"dashboard: {figures} figures are those of /stats")
 
 
-main()
+if __name__ == "__main__":
+    main()

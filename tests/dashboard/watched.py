@@ -125,17 +125,19 @@ class Watched:
         with urllib.request.urlopen(self.address + "/stats", timeout=SECONDS) as page:
             return json.load(page)
 
-    def client(self, feed: str, name: str, *more: str) -> None:
-        """Returns when the client is subscribed and holds what it was told to."""
-        client = self.begin_client(feed, name, *more)
+    def client(self, feed: str, name: str, *more: str, program: str = "client.py") -> None:
+        """Returns when the client is subscribed and holds what it was told to; a producer, when it
+        has pushed that."""
+        client = self.begin_client(feed, name, *more, program=program)
         assert client.stdout is not None
         assert client.stdout.readline().startswith("holds"), f"client {name} ended"
 
-    def begin_client(self, feed: str, name: str, *more: str) -> subprocess.Popen:
+    def begin_client(self, feed: str, name: str, *more: str,
+                     program: str = "client.py") -> subprocess.Popen:
         paths = {"PYTHONPATH": str(ROOT / "client" / "python"),
                  "BATCHWRIGHT_LIBRARY": self.library}
         client = subprocess.Popen(
-            [sys.executable, "-B", HERE / "client.py", f"ipc://{self.folder}/bw.sock", feed, name,
+            [sys.executable, "-B", HERE / program, f"ipc://{self.folder}/bw.sock", feed, name,
              *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True, env={**os.environ, **paths})
         self.clients.append(client)

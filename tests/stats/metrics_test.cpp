@@ -173,6 +173,37 @@ TEST_CASE("stats: metrics say what was counted") {
   CHECK(at(std::string("client_credit_batches") + kLabels) == 3);
 }
 
+TEST_CASE("stats: a live feed has its metrics, and a line for none of its producers") {
+  StatsSource source;
+  source.feeds.resize(2);
+  source.feeds[0].name = "live";
+  source.feeds[1].name = "stored";
+  LiveStatus& live = source.feeds[0].live.emplace();
+  live.counts.staleness.add(1);
+  live.counts.staleness.add(7);
+  live.counts.dropped = {1, 0, 2, 0};
+  live.counts.waited.claims_staleness = 2.5;
+  live.step_needs = 16;
+  live.step_has = 4;
+  live.kept_bytes = 64;
+  const std::string text = render_metrics(source);
+  CHECK(remarks(text) == "");
+  live.producers.resize(50);
+  live.producers[0].name = "actor";
+  CHECK(render_metrics(source) == text);
+  const auto page = samples_of(text);
+  const auto at = [&](const std::string& name) { return page.at("batchwright_live_" + name); };
+  CHECK(at(R"(staleness_bucket{feed="live",le="0"})") == 0);
+  CHECK(at(R"(staleness_bucket{feed="live",le="1"})") == 1);
+  CHECK(at(R"(staleness_bucket{feed="live",le="+Inf"})") == 2);
+  CHECK(at(R"(staleness_sum{feed="live"})") == 8);
+  CHECK(at(R"(dropped_total{feed="live",reason="incomplete"})") == 2);
+  CHECK(at(R"(producer_waits_seconds_total{feed="live",wait="claim_staleness"})") == 2.5);
+  CHECK(at(R"(step_share{feed="live"})") == 0.25);
+  CHECK(at(R"(pool_bytes{feed="live",state="kept"})") == 64);
+  CHECK(text.find(R"(batchwright_live_steps_total{feed="stored"})") == std::string::npos);
+}
+
 TEST_CASE("stats: subscriptions of one process and rank share their lines, and others do not") {
   FeedCounters counters;
   const auto stages = std::make_shared<StageTimes>();

@@ -105,6 +105,42 @@ TEST_CASE("stats: the report of a feed") {
     "waited_for_client_seconds":0.0,"waiting":"none","position_share":0.0}])"));
 }
 
+TEST_CASE("stats: the report of a live feed has its pool, its drops and its producers") {
+  StatsSource source;
+  source.feeds.resize(2);
+  LiveStatus& live = source.feeds[0].live.emplace();
+  live.counts.staleness.add(0);
+  live.counts.staleness.add(5);
+  live.counts.staleness.add(1000);
+  live.counts.accepted = 4;
+  live.counts.accepted_frames = 40;
+  live.counts.dropped = {1, 0, 2, 0};
+  live.counts.dropped_frames = 60;
+  live.counts.waited = {100.0, 1.5, 0.0, 2.5, 0.0};
+  live.waiting = 3;
+  live.pool_sequences = 16;
+  live.producers.push_back({"actor\xFF", true, SessionId{0xAB}, "gen.py", 42, 4, 160});
+  live.producers[0].waits_for = "room";
+  const json::value page = render(source);
+  CHECK(page.at_pointer("/feeds/1").as_object().contains("live") == false);
+  const json::value& shown = page.at_pointer("/feeds/0/live");
+  CHECK(shown.at("dropped") == json::parse(R"({"stale":1,"late":0,"incomplete":2,"abandoned":0})"));
+  CHECK(shown.at("mean_accepted_length") == 10.0);
+  CHECK(shown.at("mean_dropped_length") == 20.0);
+  CHECK(shown.at("version_seconds_ago").is_null());
+  CHECK(shown.at_pointer("/pool/waiting") == 3);
+  CHECK(shown.at_pointer("/pool/limit") == 16);
+  CHECK(shown.at_pointer("/waited/claims_staleness_seconds") == 2.5);
+  CHECK(shown.at_pointer("/waited/connected_seconds") == 100.0);
+  CHECK(shown.at_pointer("/staleness/rows") == 3);
+  CHECK(shown.at_pointer("/staleness/ranges/5") == json::parse(R"({"up_to":6,"rows":1})"));
+  CHECK(shown.at_pointer("/staleness/ranges/10") == json::parse(R"({"up_to":null,"rows":1})"));
+  CHECK(shown.at("producers") == json::parse(R"([{"name":"actor\ufffd","connected":true,
+    "session":"ab","client":"gen.py","pid":42,"accepted":4,"accepted_bytes":160,"waiting":0,
+    "dropped_stale":0,"abandoned":0,"claimed":0,"held_bytes":0,"area_bytes":0,
+    "pushed_seconds_ago":null,"waits_for":"room"}])"));
+}
+
 TEST_CASE("stats: the report has every counter, also of a feed that has none yet") {
   FeedCounters counters;
   for (int i = 0; i < 5; ++i) counters.add(wire::Mode::replica, {8, 750, 1000, 4096});

@@ -89,7 +89,7 @@ TEST_CASE("stats: a wait counts while it lasts, and only for whom is waited") {
   CHECK(waiting.client_seconds(start + 31s) == 6.0);
 }
 
-TEST_CASE("stats: a wait for a slot is a wait for the daemon, and known by itself") {
+TEST_CASE("stats: a wait for a slot or a step is a wait for the daemon, and known by itself") {
   const WaitingTimes::Time start{};
   WaitingTimes waiting;
   waiting.become(WaitingFor::slot, start);
@@ -97,6 +97,9 @@ TEST_CASE("stats: a wait for a slot is a wait for the daemon, and known by itsel
   CHECK(waiting.daemon_seconds(start + 5s) == 5.0);
   CHECK(waiting.slot_seconds(start + 5s) == 2.0);
   CHECK(waiting.client_seconds(start + 5s) == 0.0);
+  waiting.become(WaitingFor::step, start + 5s);
+  CHECK(waiting.daemon_seconds(start + 6s) == 6.0);
+  CHECK(waiting.step_seconds(start + 6s) == 1.0);
 }
 
 TEST_CASE("stats: waits that a client tells afterwards count, up to the time that has passed") {

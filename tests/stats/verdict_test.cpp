@@ -24,6 +24,12 @@ struct Course {
   double lacking = 0.0;  ///< A processor, while this feed's batches are assembled.
   double slots = 0.0;    ///< Of the clients' waits.
   double handing = 0.0;  ///< Threads that hand over had no processor.
+  // Of a live feed with two producers.
+  double steps = 0.0;  ///< Of the clients' waits.
+  double room = 0.0;
+  double versions = 0.0;
+  std::uint64_t accepted = 0;
+  std::uint64_t stale = 0;
 };
 
 FeedSample sample_after(int seconds, const Course& pace) {
@@ -46,6 +52,10 @@ FeedSample sample_after(int seconds, const Course& pace) {
   sample.handing_delay_seconds = s * pace.handing;
   sample.daemon_waited_seconds = s * pace.daemon_waited;
   sample.subscribed_seconds = s;
+  sample.step_waited_seconds = s * pace.steps;
+  sample.producers = {2 * s, s * pace.room, 0.0, s * pace.versions, 0.0};
+  sample.accepted = n * pace.accepted;
+  sample.dropped_stale = n * pace.stale;
   return sample;
 }
 
@@ -60,6 +70,40 @@ std::string verdict(const Course& pace, const FeedMoment& moment) {
 }
 
 const FeedMoment kServing{false, false, 1, 3, 1, 2};
+
+/// A pool that has 3 of 16 sequences of a step, and two producers.
+LiveStatus live_of() {
+  LiveStatus live;
+  live.version = 7;
+  live.version_ago = 120s;
+  live.max_staleness = 1;
+  live.step_unit = "sequences";
+  live.step_needs = 16;
+  live.step_has = 3;
+  live.waiting = 8;
+  live.waiting_bytes = 1 << 20;
+  live.pool_sequences = 1024;
+  live.pool_bytes = 1 << 30;
+  live.groups = 1;
+  live.groups_missing = 5;
+  live.claimed = 5;
+  live.producers_connected = 2;
+  live.pushed_ago = 4s;
+  return live;
+}
+
+FeedMoment moment_of(const LiveStatus& live) {
+  FeedMoment moment = kServing;
+  moment.live = &live;
+  return moment;
+}
+
+/// A live feed whose clients wait for steps nine tenths of the time.
+Course starving() {
+  Course pace{0, 0, 0.0, 0.0, 0.0, 0.9, 0.0};
+  pace.steps = 0.9;
+  return pace;
+}
 
 }  // namespace
 
@@ -222,6 +266,84 @@ TEST_CASE("stats: a verdict tells the figures that it comes from") {
   CHECK(window_of({4, 4, 0.1, 0.0, 0.0, 0.0, 0.9}).verdict(kServing).why ==
         "in the last 10 s clients waited for batches 0 % of the time, and the daemon for clients "
         "90 %; 3 batches lie ready");
+}
+
+TEST_CASE("stats: who waits for steps of a live feed waits for its producers, unless they wait") {
+  const LiveStatus live = live_of();
+  const FeedMoment moment = moment_of(live);
+  const std::string waits = "in the last 10 s clients waited for batches 90 % of the time; ";
+  Verdict found = window_of(starving()).verdict(moment);
+  CHECK(found.bound == Bound::producers);
+  CHECK(found.why == waits +
+                         "the next step has 3 of 16 sequences; 1 incomplete group lacks 5 "
+                         "members; 2 producers are connected, the last sequence came 4 s ago; "
+                         "5 are to come");
+  Course pace = starving();
+  pace.room = 1.0;
+  found = window_of(pace).verdict(moment);
+  CHECK(found.bound == Bound::pool);
+  CHECK(found.why == waits +
+                         "producers waited for room 50 % of the time: the pool has 13 of 1024 "
+                         "sequences, 1.0 MiB of 1024.0 MiB; 1 incomplete group lacks 5 members");
+  pace.versions = 1.5;
+  found = window_of(pace).verdict(moment);
+  CHECK(found.bound == Bound::staleness);
+  CHECK(found.why == waits +
+                         "producers waited for a newer version 75 % of the time (max_staleness "
+                         "1): 7 was announced 120 s ago");
+  pace = starving();
+  pace.accepted = 10;
+  pace.stale = 5;
+  found = window_of(pace).verdict(moment);
+  CHECK(found.bound == Bound::staleness);
+  CHECK(found.why == waits +
+                         "50 of 100 sequences that producers pushed were dropped as too stale "
+                         "(max_staleness 1): 7 was announced 120 s ago");
+  pace.stale = 4;
+  CHECK(verdict(pace, moment) == "producer-bound");
+  // A batch that was cut and is not there is a matter of assembly.
+  pace = {4, 4, 1.9, 0.0, 0.0, 0.9};
+  pace.steps = 0.4;
+  CHECK(verdict(pace, moment) == "assembly-bound");
+}
+
+TEST_CASE("stats: a live feed whose producers are gone, or whose slots are too small, says so") {
+  LiveStatus live = live_of();
+  live.producers_connected = live.groups = 0;
+  CHECK(window_of(starving())
+            .verdict(moment_of(live))
+            .why.ends_with("the next step has 3 of 16 sequences; no producer is connected"));
+  live.wanted_slot_bytes = 3 << 20;
+  const Verdict small = window_of(starving()).verdict(moment_of(live));
+  CHECK(small.bound == Bound::slots);
+  CHECK(small.why.ends_with("larger slots, of 3.0 MiB: raise memory, or make steps smaller"));
+  live.wanted_slot_bytes = 0;
+  live.unrecorded_bytes = 3 << 20;
+  CHECK(window_of(starving()).verdict(moment_of(live)).bound == Bound::storage);
+}
+
+TEST_CASE("stats: a live feed whose trainers do not wait is bound by them, while they take steps") {
+  LiveStatus live = live_of();
+  live.pushes_waiting = 2;
+  const FeedMoment moment = moment_of(live);
+  Course pace{4, 4, 0.1, 0.0, 0.0, 0.0, 0.9};
+  pace.room = 2.0;
+  const Verdict bound = window_of(pace).verdict(moment);
+  CHECK(bound.bound == Bound::trainer);
+  CHECK(bound.why.ends_with("3 batches lie ready; 2 pushes wait for room in the pool"));
+  // None takes one: what producers wait for is what can be seen.
+  pace = {0, 0, 0.0, 0.0, 0.0, 0.0, 0.0};
+  CHECK(verdict(pace, moment) == "idle");
+  pace.room = 2.0;
+  CHECK(verdict(pace, moment) == "pool-bound");
+  pace.room = 0.0;
+  pace.versions = 2.0;
+  CHECK(verdict(pace, moment) == "staleness-bound");
+  FeedMoment nobody = moment;
+  nobody.subscriptions = 0;
+  const Verdict idle = window_of(pace).verdict(nobody);
+  CHECK(idle.bound == Bound::idle);
+  CHECK(idle.why.starts_with("no client is subscribed; the next step has 3 of 16 sequences"));
 }
 
 TEST_CASE("stats: no verdict has more than two percentages in its reason") {

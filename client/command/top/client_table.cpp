@@ -79,7 +79,7 @@ std::vector<Piece> cells_of(const json::value& client, const std::optional<Recen
   const bool steps = recent && recent->per_second > 0;
   // How it is at this moment: the share beside it is of the last ten seconds.
   const std::string awaited = text_at(client, "waiting");
-  const bool starves = awaited == "daemon" || awaited == "slot";
+  const bool starves = awaited == "daemon" || awaited == "slot" || awaited == "step";
   const auto waited = [&](const char* key) { return seconds_text(number_at(client, key)); };
   return {{"  " + name_of(client)},
           {rank_of(client)},

@@ -10,6 +10,7 @@
 #include "client/command/top/client_table.h"
 #include "client/command/top/figures.h"
 #include "client/command/top/hosts.h"
+#include "client/command/top/live_page.h"
 #include "client/command/top/overview.h"
 #include "client/command/top/table.h"
 
@@ -21,11 +22,14 @@ namespace json = boost::json;
 using Words = std::pair<std::string_view, std::string_view>;
 
 // The words of the dashboard (daemon/stats/dashboard/feed.js).
-constexpr std::array<Words, 10> kVerdicts{{
+constexpr std::array<Words, 13> kVerdicts{{
     {"trainer-bound", "the daemon waits for the trainer"},
     {"storage-bound", "the trainer waits for the daemon, which waits for the disk"},
     {"mixed", "both wait: the trainer for the daemon, and the daemon, longer, for the trainer"},
     {"blocked", "the trainer waits for the daemon, whose threads work for another feed"},
+    {"producer-bound", "the trainer waits for steps, and the pool has too few sequences for one"},
+    {"pool-bound", "producers wait for room in the pool"},
+    {"staleness-bound", "producers wait for a newer version, or push what is too stale"},
     {"slot-bound", "the trainer waits for the daemon, whose slots are all with clients"},
     {"processor-bound", "the trainer waits for the daemon, which waits for a processor"},
     {"assembly-bound", "the trainer waits for the daemon, whose assembly threads are all busy"},
@@ -99,6 +103,7 @@ std::string what_to_do(const json::value& feed) {
       retried != nullptr && *retried == true
           ? "mend the cause; the daemon tries the feed again by itself"
           : "once the cause is mended, `systemctl reload batchwrightd` opens the feed anew";
+  if (is_live(feed)) return fmt::format("Remedy: {}.", remedy);
   return fmt::format("Remedy: {}. Damage of the dataset is named by `batchwright verify {}`.",
                      remedy, dataset_of(feed, " "));
 }
@@ -142,15 +147,21 @@ std::vector<std::string> figures_of(const json::value& feed) {
   // What the plan of the earliest epoch that is served promises.
   const json::array& plans = items_at(feed, "plans");
   const auto planned = plans.empty() ? std::nullopt : number_at(plans.front(), "padded_share");
-  return {fmt::format("batches {}", rate_text(rate("batches"))),
-          fmt::format("bytes {}/s", memory_text(rate("bytes"))),
-          fmt::format("frames {}", rate_text(rate("frames"))),
-          fmt::format("sequences {}", rate_text(rate("sequences"))),
-          fmt::format("padding now {}", share(number_at(feed, "rates.padded_share"))),
-          fmt::format("padding planned {}", share(planned)),
-          fmt::format("last plan took {}", seconds_text(number_at(feed, "plan_seconds"))),
-          fmt::format("memory of its batches {}", memory_text(number_or_0(feed, "arena_bytes"))),
-          fmt::format("page-locked {}", text_at(feed, "pinned"))};
+  std::vector<std::string> figures{
+      fmt::format("batches {}", rate_text(rate("batches"))),
+      fmt::format("bytes {}/s", memory_text(rate("bytes"))),
+      fmt::format("frames {}", rate_text(rate("frames"))),
+      fmt::format("sequences {}", rate_text(rate("sequences"))),
+      fmt::format("padding now {}", share(number_at(feed, "rates.padded_share")))};
+  if (!is_live(feed)) {
+    figures.push_back(fmt::format("padding planned {}", share(planned)));
+    figures.push_back(
+        fmt::format("last plan took {}", seconds_text(number_at(feed, "plan_seconds"))));
+  }
+  figures.push_back(
+      fmt::format("memory of its batches {}", memory_text(number_or_0(feed, "arena_bytes"))));
+  figures.push_back(fmt::format("page-locked {}", text_at(feed, "pinned")));
+  return figures;
 }
 
 std::vector<TopLine> clients_of(const json::value& feed, const TopMemory& memory,
@@ -235,11 +246,13 @@ std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory,
   append(lines, wrapped(undone_text(feed), width.text, Tone::warning));
   // What a failed feed has served is past: clients, slots and times would mislead.
   if (!failed) append(lines, figure_lines(figures_of(feed), width.text));
-  append(lines,
-         wrapped(fmt::format("dataset {}", dataset_of(feed, ", ")), width.text, Tone::faint));
+  const std::string place = is_live(feed) ? "a live feed: its sequences are pushed by producers"
+                                          : fmt::format("dataset {}", dataset_of(feed, ", "));
+  append(lines, wrapped(place, width.text, Tone::faint));
   append(lines, host_lines(feed, width.tables));
   if (failed) return lines;
   append(lines, clients_of(feed, memory, width.tables));
+  append(lines, live_lines(feed, width));
   append(lines, slots_of(feed, width.text));
   append(lines, stages_of(feed, width.tables));
   append(lines, making_of(feed, width.text));

@@ -131,7 +131,7 @@ json::object row_of(const std::string& host, const json::value& feed) {
           {"clients", items_at(feed, "subscribers").size()}};
 }
 
-/// State, verdict and reason of the worst host so far.
+/// State, verdict and reason of the worst host so far, and of a live feed how it stands there.
 void take_verdict(json::object& into, const std::string& host, const json::value& feed) {
   const auto with_host = [&host](const std::string& text) {
     return text.empty() ? text : fmt::format("{}: {}", host, text);
@@ -140,6 +140,10 @@ void take_verdict(json::object& into, const std::string& host, const json::value
   into["reason"] = with_host(text_at(feed, "reason"));
   into["verdict"] = {{"text", text_at(feed, "verdict.text")},
                      {"why", with_host(text_at(feed, "verdict.why"))}};
+  const json::value* const live = at_path(feed, "live");
+  if (live == nullptr || !live->is_object()) return;
+  into["live"] = *live;
+  into["live"].as_object()["host"] = host;
 }
 
 json::array& array_at(json::object& of, std::string_view key) {

@@ -114,8 +114,11 @@ bool FeedOrder::descends() const { return row_of(column).is_text == reversed; }
 
 int severity_of(const FeedRow& row) {
   // As in overview.js; what is not named is idle.
-  static constexpr std::array<std::pair<std::string_view, int>, 9> kSeverity{
+  static constexpr std::array<std::pair<std::string_view, int>, 12> kSeverity{
       {{"failed", 4},
+       {"producer-bound", 3},
+       {"pool-bound", 3},
+       {"staleness-bound", 3},
        {"blocked", 3},
        {"slot-bound", 3},
        {"storage-bound", 3},

@@ -92,6 +92,7 @@ FeedStatus Feed::status(WaitingTimes::Time now, Detail detail) const {
   status.slots_to_set = parts().slots_to_set();
   status.orphaned_slots = parts().subscriptions.orphaned().slots();
   add_queue(status);
+  if (parts().live) status.live = parts().live->status(now, detail == Detail::all);
   add_totals(status, now);
   if (detail == Detail::all) add_subscribers(status, now);
   return status;

@@ -19,6 +19,7 @@ extern const std::string_view kDashboardFormat;
 extern const std::string_view kDashboardElements;
 extern const std::string_view kDashboardCharts;
 extern const std::string_view kDashboardClients;
+extern const std::string_view kDashboardLive;
 extern const std::string_view kDashboardFeed;
 extern const std::string_view kDashboardOverview;
 extern const std::string_view kDashboardEvents;
@@ -39,8 +40,8 @@ std::string assembled() {
   // One script, so the parts share their names; what runs at once stands in the last one.
   std::string script;
   for (const std::string_view part :
-       {kDashboardFormat, kDashboardElements, kDashboardCharts, kDashboardClients, kDashboardFeed,
-        kDashboardOverview, kDashboardEvents, kDashboardMain}) {
+       {kDashboardFormat, kDashboardElements, kDashboardCharts, kDashboardClients, kDashboardLive,
+        kDashboardFeed, kDashboardOverview, kDashboardEvents, kDashboardMain}) {
     script += part;
   }
   std::string page(kDashboardPage);

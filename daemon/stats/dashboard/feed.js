@@ -12,6 +12,9 @@ const kVerdictWords = {
   "storage-bound": "the trainer waits for the daemon, which waits for the disk",
   "mixed": "both wait: the trainer for the daemon, and the daemon, longer, for the trainer",
   "blocked": "the trainer waits for the daemon, whose threads work for another feed",
+  "producer-bound": "the trainer waits for steps, and the pool has too few sequences for one",
+  "pool-bound": "producers wait for room in the pool",
+  "staleness-bound": "producers wait for a newer version, or push what is too stale",
   "slot-bound": "the trainer waits for the daemon, whose slots are all with clients",
   "processor-bound": "the trainer waits for the daemon, which waits for a processor",
   "assembly-bound": "the trainer waits for the daemon, whose assembly threads are all busy",
@@ -60,6 +63,7 @@ function makeInside(fold, feed) {
   put(top, make("dl", "figures"));
   put(top, make("p", "place"));
   clientsCard(section);
+  if (feed.live) liveCard(section);
   card(section, "Throughput", "half throughput");
   const slots = card(section, "Slots", "half slots");
   slots.append(make("div", "bar"), make("ul", "key"));
@@ -75,9 +79,10 @@ function makeInside(fold, feed) {
   ends.append(make("span", "", "begin"), make("span", "spread"), make("span", "", "end"));
   makeStages(section);
   const plan = put(section, make("details", "card plan"));
+  plan.hidden = Boolean(feed.live);
   put(plan, make("summary", "", "Plan: the batches of an epoch, as delivered"));
   put(plan, make("p", "note", "The plan is being asked for."));
-  plan.open = location.search === "?once";
+  plan.open = location.search === "?once" && !feed.live;
   plan.addEventListener("toggle", () => {
     if (plan.open && latest) render(latest);
   });
@@ -135,11 +140,11 @@ function setVerdict(section, feed, path) {
     ? "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads to now."
     : (feed.retried ? "Remedy: mend the cause; the daemon tries the feed again by itself. "
                     : "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. ") +
-          "Damage of the dataset is named by `batchwright verify " + feed.dataset.join(" ") + "`.");
+          (feed.live ? "" : "Damage of the dataset is named by `batchwright verify " + feed.dataset.join(" ") + "`."));
   const undone = undoneText(feed);
   section.querySelector(".undone").hidden = undone === "";
   setText(section.querySelector(".undone"), undone);
-  setText(section.querySelector(".place"), "dataset " + feed.dataset.join(", ") +
+  setText(section.querySelector(".place"), feed.live ? "a live feed: its sequences are pushed by producers" : "dataset " + feed.dataset.join(", ") +
           (feed.dataset_lock === "none" ? " (not locked: a writer could harm what is read)" : ""));
 }
 
@@ -228,14 +233,16 @@ function setInside(section, feed, path, memory) {
     rate("frames", "frames_per_second", show.rate),
     rate("sequences", "sequences_per_second", show.rate),
     rate("padding now", "padded_share", show.share),
-    ["padding planned", path + ".plans.0.padded_share", promisedPadding(feed), show.share],
-    ["last plan took", path + ".plan_seconds", feed.plan_seconds, show.time],
+    ...(feed.live ? [] : [
+      ["padding planned", path + ".plans.0.padded_share", promisedPadding(feed), show.share],
+      ["last plan took", path + ".plan_seconds", feed.plan_seconds, show.time]]),
     ["memory of its batches", path + ".arena_bytes", feed.arena_bytes, show.bytes],
     ["page-locked", path + ".pinned", feed.pinned, show.text],
     ["pages", path + ".pages", feed.pages, show.text]]);
   setSlots(section, feed, path);
   setTrack(section.querySelector(".positions"), feed);
   setClients(section.querySelector(".clients"), feed, path, key => memory.samplesOf(key));
+  if (feed.live) setLive(section.querySelector(".live"), feed.live, path + ".live");
   setStages(section, feed, path);
   setMaking(section, feed);
   drawThroughput(section.throughput, memory.history);

@@ -39,6 +39,7 @@ const show = {
   byteRate: orDash(value => scaled(value, kibi, "B/s")),
   bytes: orDash(value => scaled(value, kibi, "B")),
   share: orDash(value => (100 * value).toFixed(1) + " %"),
+  length: orDash(value => digits(value) + (value === 1 ? " frame" : " frames")),
   time: orDash(duration),
   cores: orDash(value => digits(value) + (value === 1 ? " core" : " cores")),
 };

@@ -2,7 +2,8 @@
 
 // How bad a verdict is; those in between are ordered by the longest wait.
 const kSeverity = {"failed": 4, "blocked": 3, "slot-bound": 3, "storage-bound": 3, "processor-bound": 3,
-                   "assembly-bound": 3, "feature-bound": 3,
+                   "assembly-bound": 3, "feature-bound": 3, "producer-bound": 3, "pool-bound": 3,
+                   "staleness-bound": 3,
                    "mixed": 2, "trainer-bound": 1, "idle": 0};
 const kCompactFrom = 16;  // feeds, from which on the rows are low
 

@@ -299,6 +299,7 @@ std::vector<MetricRow> all_rows() {
     rows.push_back({fmt::format("{}_total", name), "counter", help, static_cast<FeedCounter>(i)});
   }
   rows.insert(rows.end(), kOfFeeds.begin(), kOfFeeds.end());
+  rows.insert(rows.end(), live_metric_rows().begin(), live_metric_rows().end());
   rows.insert(rows.end(), kOfTrainers.begin(), kOfTrainers.end());
   return rows;
 }
@@ -311,6 +312,7 @@ std::string name_labels(ModeCounter) { return "feed, mode"; }
 std::string name_labels(FeedCounter) { return "feed"; }
 std::string name_labels(Number (*)(Daemon)) { return ""; }
 std::string name_labels(Number (*)(Feed)) { return "feed"; }
+std::string name_labels(Number (*)(const LiveStatus&)) { return "feed"; }
 std::string name_labels(Number (*)(Client)) { return "feed, client, rank, pid"; }
 std::string name_labels(Number (*)(Disk)) { return "device"; }
 std::string name_labels(Number (*)(File)) { return "feed, file"; }
@@ -334,8 +336,10 @@ std::string metrics_table() {
   std::string table = "| metric | type | labels | what | in `/stats` |\n";
   table += "| --- | --- | --- | --- | --- |\n";
   for (const MetricRow& row : metric_rows()) {
+    const bool is_live = std::holds_alternative<Number (*)(const LiveStatus&)>(row.source);
+    const auto key = fmt::format("`{}{}`", is_live ? "live." : "", row.stats);
     table += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, row.type, labels_of(row),
-                         row.help, row.stats.empty() ? "" : fmt::format("`{}`", row.stats));
+                         row.help, row.stats.empty() ? "" : key);
   }
   return table;
 }

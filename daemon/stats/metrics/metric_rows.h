@@ -43,12 +43,12 @@ struct MetricLines {
   void (*write)(MetricsPage&, const StatsSource&);
 };
 
-/// Where a metric's figures come from. All but the first have a line for each feed, trainer or
-/// disk.
-using MetricSource =
-    std::variant<Number (*)(const StatsSource&), Number (*)(const FeedStatus&),
-                 Number (*)(const Trainer&), Number (*)(const ReadDiskStats&),
-                 Number (*)(const DiskStats&), FeedCounter, ModeCounter, FeedChoice, MetricLines>;
+/// Where a metric's figures come from. All but the first have a line for each feed, live feed,
+/// trainer or disk. Producers have none: they may be many, and have ever new names.
+using MetricSource = std::variant<Number (*)(const StatsSource&), Number (*)(const FeedStatus&),
+                                  Number (*)(const LiveStatus&), Number (*)(const Trainer&),
+                                  Number (*)(const ReadDiskStats&), Number (*)(const DiskStats&),
+                                  FeedCounter, ModeCounter, FeedChoice, MetricLines>;
 
 /// One metric: /metrics, /stats and the table in README.md are made of these rows.
 struct MetricRow {
@@ -56,12 +56,16 @@ struct MetricRow {
   std::string_view type;  ///< "gauge", "counter" or "histogram".
   std::string_view help;  ///< What it counts or measures, in a sentence.
   MetricSource source;
-  /// Key of the same figure in /stats, within the object of the feed or disk; "a.b" is within a.
+  /// Key of the same figure in /stats, within the object of the feed, its `live` or the disk; "a.b"
+  /// is within a.
   std::string_view stats = "";
 };
 
 /// Every metric, in the order of /metrics.
 const std::vector<MetricRow>& metric_rows();
+
+/// Those of live feeds, which are among them.
+const std::vector<MetricRow>& live_metric_rows();
 
 /// The metric's name on the page.
 std::string full_name(const MetricRow& row);

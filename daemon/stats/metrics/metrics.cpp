@@ -62,6 +62,11 @@ struct Scrape {
   void operator()(Number (*of)(const FeedStatus&)) {
     for (const FeedStatus& feed : daemon.feeds) write({{"feed", feed.name}}, of(feed));
   }
+  void operator()(Number (*of)(const LiveStatus&)) {
+    for (const FeedStatus& feed : daemon.feeds) {
+      if (feed.live) write({{"feed", feed.name}}, of(*feed.live));
+    }
+  }
   void operator()(Number (*of)(const Trainer&)) {
     for (const Trainer& each : trainers) write(each.labels, of(each));
   }

@@ -191,6 +191,32 @@ TEST_CASE("delivery: claims wait for a trainer, and stale sequences are dropped"
         std::vector<wire::Outcome>{wire::Outcome::waiting, wire::Outcome::dropped_stale});
 }
 
+TEST_CASE("delivery: a trainer of a live feed waits for a step, or the daemon for what it holds") {
+  TestServer server(live_feed(1));
+  wire::SubscribeT request;
+  request.window = 1;
+  RawTrainer trainer(server, request);
+  trainer.wait();
+  const auto waits_for = [&server](WaitingFor what) {
+    return server.eventually([what](TestServer& all) {
+      const FeedStatus feed = all.feed();
+      return feed.subscribers.at(0).waiting == what;
+    });
+  };
+  CHECK(waits_for(WaitingFor::step));
+  CHECK(server.eventually([](TestServer& all) { return all.feed().waited.steps > 0.0; }));
+  CHECK(server.feed().live->producers.empty());
+  RawProducer producer(server, "actor");
+  CHECK(producer.push({{0, 5}}) == 1);
+  const auto batch = trainer.next();
+  REQUIRE(batch);
+  CHECK(waits_for(WaitingFor::client));
+  const FeedStatus feed = server.feed();
+  CHECK(feed.live->steps == 1);
+  CHECK(feed.live->in_steps == 1);
+  CHECK(feed.live->producers.at(0).name == "actor");
+}
+
 TEST_CASE("delivery: what a producer must not say is refused, and the next push is taken") {
   const TestServer server(live_feed(4));
   RawProducer producer(server, "actor", 1 << 18);

@@ -232,6 +232,10 @@ WaitingFor FeedParts::waiting_for(const Subscription& subscription) const {
   const auto daemon = subscription.says_it_waits() ? WaitingFor::daemon : WaitingFor::none;
   if (waits_for_plan(subscription)) return daemon;
   const auto id = next_of(subscription);
+  if (!id && live) {
+    if (!subscription.has_credit()) return WaitingFor::client;
+    return daemon == WaitingFor::daemon ? WaitingFor::step : WaitingFor::none;
+  }
   if (!id || leads_too_far(subscription)) return WaitingFor::none;
   const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
   if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
@@ -263,7 +267,7 @@ bool FeedParts::waits_for_clients(const Subscription& subscription) const {
   if (subscription.is_over() || waits_for_plan(subscription)) return false;
   const auto id = next_of(subscription);
   if (!subscription.says_it_waits()) return false;
-  if (!id) return subscription.in_queue() && subscription.leases.empty();
+  if (!id) return live || (subscription.in_queue() && subscription.leases.empty());
   return subscription.has_credit() &&
          (leads_too_far(subscription) || lacks_slot(subscription, *id));
 }
@@ -291,7 +295,7 @@ std::string reason_to_wait(const FeedParts& feed, const Subscription& subscripti
     return fmt::format("the end of epoch {}: batches are not done yet, {}", epoch.value,
                        holders_of_slots(feed, now));
   }
-  if (!id && feed.live) return feed.live->reason_to_wait();
+  if (!id && feed.live) return feed.live->reason_to_wait(now);
   if (!id) return "a batch that is about to come";
   if (!subscription.has_credit()) {
     return fmt::format("this client's releases: it holds {} batches, as many as its window allows",

@@ -141,8 +141,8 @@ struct FeedParts {
   /// Whether its client may send releases late and together: no other waits for a slot of those it
   /// holds meanwhile, and no file says what it released.
   bool releases_may_join(const Subscription& subscription) const;
-  /// Whether its program waits, and others' releases or arrival would let it go on and nothing
-  /// else.
+  /// Whether its program waits, and others' releases, arrival or sequences would let it go on and
+  /// nothing else.
   bool waits_for_clients(const Subscription& subscription) const;
   /// How many slots would let all go on that are here or expected, each with a batch in reserve,
   /// and those that wait for a slot now.

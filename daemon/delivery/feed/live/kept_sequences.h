@@ -36,6 +36,8 @@ class KeptSequences {
   void let_go(std::uint64_t arrival);
   /// The steps before this one are kept no more.
   void keep_from(std::uint64_t step);
+  /// Sequences in the pool, and in steps.
+  std::size_t size() const { return all_.size(); }
   /// Bytes of sequences that are in steps alone.
   std::uint64_t bytes_beside_pool() const { return beside_pool_; }
   /// The first step that is kept; `none` if none is.

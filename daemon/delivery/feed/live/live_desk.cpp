@@ -48,13 +48,13 @@ LiveDesk::LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
       gate_(settings, std::move(source)) {}
 
 void LiveDesk::on(const ClientInfo& client, LiveRequest request, Time now) {
-  now_ms_ = ms(now);
+  pass_time(now);
   std::visit([&](auto& one) { handle(client, std::move(one)); }, request);
   take_results();
 }
 
 void LiveDesk::session_ended(SessionId session, Time now) {
-  now_ms_ = ms(now);
+  pass_time(now);
   for (const ProducerKey& key : producers_.keys_of(session)) close(*producers_.find(key));
   std::erase_if(version_waits_, [session](const auto& each) { return each.session == session; });
   take_results();
@@ -67,7 +67,7 @@ bool LiveDesk::has_session(SessionId session) const {
 }
 
 void LiveDesk::time_passed(Time now) {
-  now_ms_ = ms(now);
+  pass_time(now);
   tell(TimePassed{});
   look_at_versions();
   take_results();
@@ -140,10 +140,10 @@ void LiveDesk::handle(const ClientInfo& client, const ProduceAsked& asked) {
   if (producer.key) {
     return no(ErrorCode::busy, fmt::format("producer \"{}\" is connected, by {}: names are one "
                                            "producer's at a time",
-                                           utf8(name), producer.program));
+                                           utf8(name), describe(producer.client)));
   }
   producers_.connect(producer, key);
-  producer.program = describe(client);
+  producer.client = client;
   producer.area = asked.area;
   wire::ProducedT answer;
   answer.producer = request.producer;
@@ -179,12 +179,13 @@ void LiveDesk::handle(const ClientInfo& client, PushAsked asked) {
 void LiveDesk::offer(LiveProducer& producer) {
   while (producer.push && !producer.push->offered) {
     PushUnderWay& push = *producer.push;
-    if (ended_) return finish_push(producer, {}, true);
+    if (pool_.has_ended()) return finish_push(producer, {}, true);
     if (push.next == push.push.sequences.size()) return finish_push(producer, {});
     const std::uint64_t number = push.push.first + push.next;
     const wire::OfferedSequence& origin = push.push.sequences[push.next];
     if (number < producer.next) {  // a repeat
       producer.outcomes.count_duplicate();
+      ++seen_.counts.duplicates;
       push.key_at += origin.key_bytes();
       ++push.next;
       continue;
@@ -266,6 +267,8 @@ void LiveDesk::finish_push(LiveProducer& producer, const std::optional<Error>& e
   if (error) {
     answer.code = static_cast<std::uint16_t>(error->code);
     answer.text = error->message;
+    const bool is_full = error->code == ErrorCode::timed_out;
+    ++(is_full ? seen_.counts.pushes_timed_out : seen_.counts.pushes_refused);
   }
   const SessionId to = producer.key->session;
   producer.push.reset();
@@ -280,7 +283,7 @@ void LiveDesk::handle(const ClientInfo& client, const wire::ClaimT& claim) {
                   {ErrorCode::busy, "a Claim of this producer is under way"});
   }
   producer->claim = claim.question;
-  if (ended_) {
+  if (pool_.has_ended()) {
     LiveAnswer answer;
     answer.kind = LiveAnswer::Kind::ended;
     return answer_claim(*producer, answer);
@@ -301,6 +304,7 @@ void LiveDesk::answer_claim(LiveProducer& producer, const LiveAnswer& answer) {
   claimed.text = answer.why;
   claimed.ended = answer.kind == Kind::ended;
   if (answer.kind == Kind::timed_out) {
+    ++seen_.counts.claims_timed_out;
     claimed.code = static_cast<std::uint16_t>(ErrorCode::timed_out);
   } else if (answer.kind == Kind::refused) {
     claimed.code = static_cast<std::uint16_t>(ErrorCode::does_not_fit);
@@ -352,6 +356,7 @@ void LiveDesk::handle(const ClientInfo& client, const wire::ListOutcomesT& quest
 
 void LiveDesk::handle(const ClientInfo& client, const wire::AdvanceT& advance) {
   tell(LiveAdvance{advance.version, advance.restored, advance.replays});
+  seen_.advanced_ms = now_ms_;
   tell_version({client.session, advance.question, 0, {}}, {});
   look_at_versions();
 }
@@ -369,7 +374,7 @@ void LiveDesk::handle(const ClientInfo& client, const wire::AwaitVersionT& quest
 }
 
 void LiveDesk::handle(const ClientInfo& /*client*/, const wire::EndFeedT& /*request*/) {
-  if (std::exchange(ended_, true)) return;
+  if (pool_.has_ended()) return;
   tell(LiveEnd{});
   for (const auto& [key, id] : producers_.connected()) {
     const LiveProducer& producer = producers_.at(id);

@@ -21,6 +21,7 @@
 #include "daemon/delivery/feed/live/record_desk.h"
 #include "daemon/delivery/feed/live/step_gate.h"
 #include "daemon/live/live.h"
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -94,8 +95,10 @@ class LiveDesk {
   std::size_t wanted_slot_bytes() const { return gate_.wanted_slot_bytes(); }
 
   /// Why there is no step, for people.
-  std::string reason_to_wait() const;
+  std::string reason_to_wait(Time now) const;
   const ProducerTable& producers() const { return producers_; }
+  /// How all of it stands; the list of producers only if it is asked for.
+  LiveStatus status(Time now, bool with_producers) const;
 
  private:
   /// A client that waits for a version.
@@ -104,6 +107,12 @@ class LiveDesk {
     std::uint32_t question = 0;
     std::uint64_t above = 0;
     std::optional<std::uint64_t> until_ms;
+  };
+  /// What it says of itself in status().
+  struct Seen {
+    LiveCounts counts;
+    std::optional<std::uint64_t> pushed_ms;    ///< When a sequence was accepted last.
+    std::optional<std::uint64_t> advanced_ms;  ///< When a version was announced last.
   };
   // live_desk.cpp
   void handle(const ClientInfo& client, const ProduceAsked& asked);
@@ -136,7 +145,19 @@ class LiveDesk {
   LiveBatch make_batch(const LiveStep& step, const std::vector<LiveRow>& rows);
   void freed(ProducerId id, const PushedSequence& sequence, bool in_area);
   void catch_up(LiveTrainer& trainer);
+  std::uint32_t length_of(const PushedSequence& sequence) const {
+    return sequence.fields[settings_.schema.primary()].length;
+  }
   std::uint64_t ms(Time time) const;
+
+  // live_desk_status.cpp: what it counts, and says of itself.
+  void pass_time(Time now);
+  void add_waits(ProducerWaits& waits, std::uint64_t passed_ms) const;
+  void count_accepted(LiveProducer& producer, const PushedSequence& sequence);
+  void add_pool(LiveStatus& status, std::uint64_t now_ms) const;
+  void add_producers(LiveStatus& status, std::uint64_t now_ms) const;
+  ProducerStatus producer_status(const LiveProducer& producer, std::uint64_t now_ms) const;
+
   template <class Body>
   void send(SessionId to, Body body) {
     messages_.push_back({to, encode(std::move(body))});
@@ -156,7 +177,7 @@ class LiveDesk {
   std::vector<VersionWait> version_waits_;
   std::vector<Message> messages_;
   std::optional<RecordDesk> record_;  ///< Empty: there is no record.
-  bool ended_ = false;
+  Seen seen_;
 };
 
 }  // namespace batchwright

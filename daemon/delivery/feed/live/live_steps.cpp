@@ -22,6 +22,16 @@ wire::Outcome outcome_of(SequenceState state) {
   return wire::Outcome::unknown;
 }
 
+/// What a sequence was dropped for; empty: it was not.
+std::optional<LiveDrop> drop_of(const LiveChange& change) {
+  const bool is_lost =
+      change.state == SequenceState::dropped_stale || change.state == SequenceState::abandoned;
+  if (!is_lost) return {};
+  if (change.why == "asked") return LiveDrop::abandoned;
+  if (change.why == "incomplete") return LiveDrop::incomplete;
+  return change.why == "late" ? LiveDrop::late : LiveDrop::stale;
+}
+
 }  // namespace
 
 std::uint64_t LiveDesk::ms(Time time) const {
@@ -64,6 +74,7 @@ void LiveDesk::accepted(const LiveChange& change) {
   ++producer.next;
   producer.outcomes.set(change.number, wire::Outcome::waiting);
   asked_.erase(push.event);
+  count_accepted(producer, *sequence);
   kept_.add(sequence, producer.id, !push.push.framed);
   producers_.note_accepted(producer);
 }
@@ -71,6 +82,10 @@ void LiveDesk::accepted(const LiveChange& change) {
 void LiveDesk::changed(const LiveChange& change) {
   LiveProducer& producer = producers_.at(change.producer);
   producer.outcomes.set(change.number, outcome_of(change.state));
+  if (const auto drop = drop_of(change)) {
+    ++seen_.counts.dropped.at(static_cast<std::size_t>(*drop));
+    seen_.counts.dropped_frames += length_of(*kept_.at(change.arrival));
+  }
   if (!producer.key) producer.outcomes.forget_settled();
   if (change.left) kept_.leave_pool(change.arrival);
 }
@@ -79,6 +94,7 @@ void LiveDesk::changed(const LiveChange& change) {
 void LiveDesk::freed(ProducerId id, const PushedSequence& sequence, bool in_area) {
   if (record_) record_->forget(sequence.arrival);
   LiveProducer& producer = producers_.at(id);
+  producer.held_bytes -= sequence.bytes();
   if (in_area && producer.key && sequence.memory == producer.area.memory) {
     producers_.note_freed(producer, sequence.number);
   }
@@ -106,7 +122,11 @@ void LiveDesk::add_step(const LiveStep& step) {
   std::vector<std::uint64_t> arrivals;
   for (const std::vector<LiveRow>& rows : step.batches) {
     batches.push_back(make_batch(step, rows));
-    for (const LiveRow& row : rows) arrivals.push_back(row.arrival);
+    for (const LiveRow& row : rows) {
+      arrivals.push_back(row.arrival);
+      seen_.counts.rows_zeroed += row.zeroed ? 1 : 0;
+      if (!row.filler) seen_.counts.staleness.add(row.staleness);
+    }
   }
   kept_.add_step(step.step, std::move(arrivals));
   gate_.add(std::move(batches));
@@ -121,10 +141,8 @@ LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>&
     const auto& sequence = kept_.at(row.arrival);
     const auto [place, is_new] =
         places.try_emplace(row.producer, static_cast<std::uint32_t>(batch.says.names.size()));
-    // One without a name of its own has a byte in front that is in none.
-    if (is_new)
-      batch.says.names.push_back(sequence->producer->front() == '\x01' ? "" : *sequence->producer);
-    const std::uint32_t length = sequence->fields[settings_.schema.primary()].length;
+    if (is_new) batch.says.names.emplace_back(producers_.at(row.producer).shown_name());
+    const std::uint32_t length = length_of(*sequence);
     const auto weight = static_cast<float>(row.weight);
     batch.rows.push_back({row.arrival, 0, length, kRowReset | kRowLast, 0, weight});
     batch.sequences.push_back(sequence);
@@ -155,7 +173,7 @@ void LiveDesk::catch_up(LiveTrainer& trainer) {
 }
 
 void LiveDesk::take(const TrainerKey& key, Step step, bool waits, Time now) {
-  now_ms_ = ms(now);
+  pass_time(now);
   LiveTrainer& trainer = trainers_.get(key);
   catch_up(trainer);
   if (step.value == trainer.taken && (!trainer.waits || (waits && !trainer.loop))) {
@@ -169,7 +187,7 @@ void LiveDesk::take(const TrainerKey& key, Step step, bool waits, Time now) {
 void LiveDesk::released(const TrainerKey& key, Step step, Time now) {
   LiveTrainer* const trainer = trainers_.find(key);
   if (trainer == nullptr || step.value <= trainer->released) return;
-  now_ms_ = ms(now);
+  pass_time(now);
   catch_up(*trainer);
   for (; trainer->released < std::min(step.value, trainer->taken); ++trainer->released) {
     tell(LiveRelease{trainer->id, trainer->released});
@@ -180,13 +198,12 @@ void LiveDesk::released(const TrainerKey& key, Step step, Time now) {
 void LiveDesk::left(const TrainerKey& key, Time now) {
   const auto trainer = trainers_.remove(key);
   if (!trainer || !trainer->joined) return;
-  now_ms_ = ms(now);
+  pass_time(now);
   tell(TrainerGone{trainer->id});
   take_results();
 }
 
-std::string LiveDesk::reason_to_wait() const {
-  const LivePoolStatus pool = pool_.status();
+std::string LiveDesk::reason_to_wait(Time now) const {
   if (const std::size_t bytes = gate_.wanted_slot_bytes(); bytes != 0) {
     return fmt::format("larger slots, of {} bytes, for a batch of the next step", bytes);
   }
@@ -194,10 +211,7 @@ std::string LiveDesk::reason_to_wait() const {
     return fmt::format("its record: {} of what was delivered are to be written to {} first",
                        in_mib(record_->unwritten_bytes()), settings_.record.string());
   }
-  return fmt::format(
-      "its producers: the next step is not cut; {} sequences wait in the pool and {} are to come, "
-      "of {} producers that are connected",
-      pool.waiting, pool.in_flight, producers_.connected().size());
+  return "its producers: " + supply_text(status(now, false));
 }
 
 /// Once for each step. What it gives the record stays until it is written: in a producer's area it

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,14 +74,20 @@ struct LiveProducer {
   ProducerId id = 0;
   std::shared_ptr<const std::string> name;
   std::optional<ProducerKey> key;  ///< Empty: it is not connected.
-  std::string program;             ///< Of the client that it was last, for people.
+  ClientInfo client;               ///< That it was last.
   SharedBytes area;
   std::uint64_t next = 0;  ///< Number of the first sequence that is not accepted.
+  std::uint64_t accepted_bytes = 0;
+  std::uint64_t held_bytes = 0;            ///< Of them, those that are kept.
+  std::optional<std::uint64_t> pushed_ms;  ///< When its latest sequence was accepted.
   Outcomes outcomes;
   std::optional<FrameParts> frame;  ///< Of the push that comes.
   std::optional<PushUnderWay> push;
   std::optional<std::uint32_t> claim;  ///< The question of the claim that waits.
   std::vector<std::uint64_t> freed;    ///< Of its area, and not told so far.
+
+  /// One that gave itself no name has one that begins with a byte that is in none.
+  std::string_view shown_name() const { return name->front() == '\x01' ? "" : *name; }
 };
 
 /// Where the fields of an offered sequence lie. Errors: schema_mismatch, does_not_fit, which name
@@ -112,6 +119,7 @@ class ProducerTable {
   void disconnect(LiveProducer& producer);
   std::vector<ProducerKey> keys_of(SessionId session) const;
   const std::map<ProducerKey, ProducerId>& connected() const { return connected_; }
+  /// Names that it knows.
   std::size_t size() const { return all_.size(); }
 
   /// The room of a sequence in its area is free: told of with the next take_freed().
