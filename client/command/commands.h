@@ -185,7 +185,7 @@ int run_push(const PushOptions& options);
 struct ForwardOptions {
   std::string from;  ///< The endpoint of the daemon that has the sequences.
   std::string feed;
-  std::string to;  ///< The live feed,
+  std::string to;                             ///< The live feed,
   std::string endpoint = default_endpoint();  ///< of this daemon.
   std::string from_key;                       ///< The daemons' public keys; empty: no encryption.
   std::string to_key;

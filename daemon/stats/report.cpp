@@ -272,7 +272,7 @@ json::object render(const LiveStatus& live) {
       {"step_needs", live.step_needs},
       {"step_has", live.step_has},
       {"wanted_slot_bytes", live.wanted_slot_bytes},
-                   {"unrecorded_bytes", live.unrecorded_bytes},
+      {"unrecorded_bytes", live.unrecorded_bytes},
       {"pool", json::object{{"claimed", live.claimed},
                             {"waiting", live.waiting},
                             {"waiting_bytes", live.waiting_bytes},

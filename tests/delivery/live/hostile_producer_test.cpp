@@ -192,7 +192,7 @@ TEST_CASE("delivery: a name is one producer's, and names are bounded") {
   CHECK_FALSE(desk.answer<wire::Refused>(kHostile));
   ask(1000);
   CHECK(desk.answer<wire::Refused>(kHostile)->message == "a session has at most 64 producers");
-  ProducerTable names(std::make_shared<FrameRoom>(1 << 20));
+  ProducerTable names(std::make_shared<FrameRoom>(1, 1));
   for (std::size_t i = 0; i < ProducerTable::kMost; ++i) {
     if (!names.named(std::to_string(i))) FAIL("name ", i);
   }

@@ -243,8 +243,8 @@ void LiveDesk::keep_from(Step step, std::optional<Step> queued) {
   // The newest that trainers can have is kept, however large, and what is held back behind it.
   const std::uint64_t steps = gate_.source().outline().steps();
   const std::uint64_t most = queued ? std::min(queued->value, steps) : steps;
-  while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes &&
-         kept_.first_step(steps) < most && kept_.first_step(steps) + 1 < steps) {
+  while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes && kept_.first_step(steps) < most &&
+         kept_.first_step(steps) + 1 < steps) {
     first = kept_.first_step(steps) + 1;
     kept_.keep_from(first);
   }
