@@ -8,13 +8,14 @@ grown too stale. On each of them three actors, one slower than the others, answe
 last policy they found, in groups of 16, and a trainer takes 4 groups a step (GRPO: a rollout's
 advantage is its reward beside those of its group). After each step it announces a version, and
 then writes the policy for the actors. Prints the reward, what was dropped and how stale a step's
-rows were. Stops and removes all it made.
+rows were. What the first feed delivers is recorded, and at the end the training is done once more,
+on the record as an ordinary feed, without actors. Stops and removes all it made.
 
 The task: begin the answer with the prompt's token three times, and then end it. The trainer's part
 is grpo_loss() and train(), the actors' is act().
 
 Ends with 1, and says why, when a group was torn, a row was staler than allowed, pacing dropped
-what was claimed, or the policy learned nothing.
+what was claimed, the policy learned nothing, or a loss on the record was another one.
 
 Needs the package `batchwright` and torch.
 """
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import multiprocessing
 import os
 import pathlib
@@ -33,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import built
 import torch
@@ -64,6 +66,17 @@ groups = "step"
 max_length = {longest}
 max_staleness = {stalest}
 stale = "{stale}"
+"""
+RECORD = 'record = "{work}/record"\n'
+REPLAY = """
+[[feed]]
+name = "replay"
+dataset = "{work}/record"
+slots = 8
+[feed.plan]
+order = "file"
+cut = "file"
+order_file = "{work}/record.order"
 """
 
 
@@ -160,16 +173,15 @@ def save(policy: Policy, version: int, weights: pathlib.Path) -> None:
 
 
 class Report(NamedTuple):
-    """What came of a training."""
+    """What came of a training; of one on a record, the losses."""
 
     losses: List[float]
     rewards: List[float]  # a mean for each step
     staleness: List[int]  # of each row
     torn: List[int]  # steps that have a part of a group
 
-    def note(self, batch: Any, loss: float) -> None:
+    def note(self, batch: Any) -> None:
         sizes = collections.Counter(batch.groups.tolist())
-        self.losses.append(loss)
         self.rewards.append(float(batch["reward"].mean()))
         self.staleness.extend((batch.live_version - batch.versions).tolist())
         self.torn.extend([batch.step] * any(size != GROUP for size in sizes.values()))
@@ -180,27 +192,31 @@ class Report(NamedTuple):
         return statistics.mean(self.rewards[:some]), statistics.mean(self.rewards[-some:])
 
 
-def train(endpoint: str, feed: str, steps: int, weights: pathlib.Path) -> Report:
-    """A trainer: a step for each batch, and a version for each step."""
+def train(endpoint: str, feed: str, steps: int, weights: Optional[pathlib.Path]) -> Report:
+    """A trainer: a step for each batch, and a version for each step, unless there are no actors
+    and so no `weights` to be written."""
     from batchwright.torch import BatchDataset
     torch.manual_seed(1)
     policy = Policy()
     optimizer = torch.optim.Adam(policy.parameters(), 1e-2)
     report = Report([], [], [], [])
     with BatchDataset(endpoint, feed, timeout=PATIENCE) as dataset:
-        dataset.advance(0)
-        save(policy, 0, weights)
+        if weights:
+            dataset.advance(0)
+            save(policy, 0, weights)
         for version, batch in enumerate(dataset, 1):
             optimizer.zero_grad()
             loss = grpo_loss(policy, batch)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            report.note(batch, loss.item())
-            dataset.advance(version)  # first: actors push it as soon as they can read it
-            save(policy, version, weights)
+            report.losses.append(loss.item())
+            if weights:
+                report.note(batch)
+                dataset.advance(version)  # first: actors push it as soon as they can read it
+                save(policy, version, weights)
             if version == steps:
-                return report
-    raise AssertionError("a live feed goes on until it is ended")
+                break
+    return report
 
 
 def run_feed(endpoint: str, feed: str, steps: int,
@@ -227,20 +243,30 @@ def run_feed(endpoint: str, feed: str, steps: int,
             actor.kill()
 
 
-def serve(programs: pathlib.Path, work: pathlib.Path) -> Tuple[subprocess.Popen[bytes], str]:
-    """A daemon with both feeds, and its endpoint."""
+@contextlib.contextmanager
+def served(programs: pathlib.Path, work: pathlib.Path, feeds: str) -> Iterator[str]:
+    """The endpoint of a daemon with these feeds."""
     endpoint, config, log = f"ipc://{work}/bw.sock", work / "batchwrightd.toml", work / "log"
-    feeds = [FEED.format(stale=stale, groups=GROUPS, longest=LONGEST, stalest=STALEST)
-             for stale in FEEDS]
-    config.write_text(f'[daemon]\nendpoints = ["{endpoint}"]\nstats = ""\n' + "".join(feeds))
+    config.write_text(f'[daemon]\nendpoints = ["{endpoint}"]\nstats = ""\n' + feeds)
     with log.open("w") as errors:
         daemon = subprocess.Popen([programs / "batchwrightd", "--config", config], stderr=errors)
-    end = time.monotonic() + PATIENCE
-    while "ready: " not in log.read_text():
-        if daemon.poll() is not None or time.monotonic() > end:
-            sys.exit(f"rollouts: batchwrightd did not start:\n{log.read_text()}")
-        time.sleep(0.02)
-    return daemon, endpoint
+    try:
+        end = time.monotonic() + PATIENCE
+        while "ready: " not in log.read_text():
+            if daemon.poll() is not None or time.monotonic() > end:
+                sys.exit(f"rollouts: batchwrightd did not start:\n{log.read_text()}")
+            time.sleep(0.02)
+        yield endpoint
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def live_feeds(work: pathlib.Path) -> str:
+    feeds = [FEED.format(stale=stale, groups=GROUPS, longest=LONGEST, stalest=STALEST)
+             for stale in FEEDS]
+    feeds[0] += RECORD.format(work=work)
+    return "".join(feeds)
 
 
 def problems(feed: str, report: Report, total: Dict[str, int]) -> Iterator[str]:
@@ -272,18 +298,20 @@ def main() -> None:
     torch.set_num_threads(1)
     found: List[str] = []
     with tempfile.TemporaryDirectory(prefix="bw-rollouts-") as folder:
-        work = pathlib.Path(folder)
-        daemon, endpoint = serve(programs, work)
-        try:
+        work, steps, losses = pathlib.Path(folder), 40 if options.short else 200, {}
+        with served(programs, work, live_feeds(work)) as endpoint:
             print("stale  steps  seconds      reward    staleness  rollouts  dropped")
             for feed in FEEDS:
                 began = time.monotonic()
-                report, total = run_feed(endpoint, feed, 40 if options.short else 200, work)
+                report, total = run_feed(endpoint, feed, steps, work)
                 show(feed, report, total, time.monotonic() - began)
                 found += problems(feed, report, total)
-        finally:
-            daemon.terminate()
-            daemon.wait()
+                losses[feed] = report.losses
+        with served(programs, work, REPLAY.format(work=work)) as endpoint:
+            again = train(endpoint, "replay", steps, None).losses
+        same = sum(a == b for a, b in zip(again, losses[FEEDS[0]]))
+        print(f"on the record of {FEEDS[0]}: {same} of {steps} losses are the same")
+        found += [f"{steps - same} losses on the record are others"] * (same != steps)
     if found:
         sys.exit("rollouts: " + "; ".join(found))
 

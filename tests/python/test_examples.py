@@ -276,8 +276,9 @@ def test_rollouts_are_learned_from_in_whole_groups_and_none_is_too_stale():
     done = subprocess.run([EXAMPLE.with_name("rollouts.py"), "--bin", served.BIN, "--short"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
-    assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [["pace", "40"],
-                                                                          ["drop", "40"]]
+    lines = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:3]] == [["pace", "40"], ["drop", "40"]]
+    assert lines[3] == "on the record of pace: 40 of 40 losses are the same"
 
 
 @needs_torch
