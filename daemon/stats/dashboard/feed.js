@@ -73,6 +73,7 @@ function makeInside(fold, feed) {
     line.append(make("b"), " " + kSlotWords[state]);
   }
   const track = card(section, "Where the clients are", "half positions");
+  track.hidden = Boolean(feed.live);  // it has no epochs
   put(track, make("p", "note", "No client has subscribed."));
   put(track, make("div", "track"));
   const ends = put(track, make("div", "ends"));

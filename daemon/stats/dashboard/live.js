@@ -60,6 +60,7 @@ function setProducer(row, producer, path) {
   setFigure(cell("bytes"), path + ".accepted_bytes", producer.accepted_bytes, show.bytes);
   setFigure(cell("pushed"), path + ".pushed_seconds_ago", producer.pushed_seconds_ago, show.time);
   setText(cell("waits_for"), producer.waits_for || "–");
+  cell("waits_for").classList.toggle("unknown", !producer.waits_for);
   setFigure(cell("claimed"), path + ".claimed", producer.claimed, show.whole);
   setFigure(cell("unused"), path + ".waiting", producer.waiting, show.whole);
   setText(cell("credit"), show.bytes(producer.held_bytes) +

@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -87,7 +86,7 @@ struct LiveProducer {
   std::vector<std::uint64_t> freed;    ///< Of its area, and not told so far.
 
   /// One that gave itself no name has one that begins with a byte that is in none.
-  std::string_view shown_name() const { return name->front() == '\x01' ? "" : *name; }
+  std::string shown_name() const { return name->front() == '\x01' ? std::string() : *name; }
 };
 
 /// Where the fields of an offered sequence lie. Errors: schema_mismatch, does_not_fit, which name
