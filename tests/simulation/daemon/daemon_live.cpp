@@ -108,7 +108,7 @@ void Daemon::check_all_done() const { machine_.live->check_all_done(*feed_->core
 
 std::string Daemon::describe_live() const {
   const LiveDesk& desk = *feed_->core().parts().live;
-  std::string text = "trainers wait for " + desk.reason_to_wait() + "\n";
+  std::string text = "trainers wait for " + desk.reason_to_wait(world_.now()) + "\n";
   for (ProducerId id = 0; id < desk.producers().size(); ++id) {
     const LiveProducer& one = desk.producers().at(id);
     text += fmt::format("  {}: {} accepted, {} wait{}{}{}\n", *one.name, one.next,
