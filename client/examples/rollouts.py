@@ -161,7 +161,9 @@ def grpo_loss(policy: Policy, batch: Any) -> torch.Tensor:
     advantage = batch.torch("advantage").reshape(-1, 1)
     gain = torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
     rows = (gain * counts).sum(1) / counts.sum(1)
-    weights = torch.from_numpy(batch.weights)
+    weights = torch.ones(len(rows))  # as they are where a batch has none
+    if batch.weights is not None:
+        weights = torch.from_numpy(batch.weights)
     return -(rows * weights).sum() / weights.sum()
 
 

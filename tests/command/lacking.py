@@ -24,6 +24,9 @@ COMMANDS = {
     "ingest": ["npy", "{folder}/in", "--into", "{folder}/out"],
     "inspect": ["{folder}/none"], "verify": ["{folder}/none"], "journal": ["{folder}/none"],
     "live": ["replay", "{folder}/none"],
+    "push": ["--endpoint", "ipc:///no-such-folder/s", "--feed", "train", "{folder}/none"],
+    "forward": ["--from", "ipc:///no-such-folder/s", "--feed", "train", "--to", "live",
+                "--endpoint", "ipc:///no-such-folder/l"],
     "cmvn": ["--dataset", "{folder}/none", "--into", "{folder}/cmvn"],
     "plan": ["--dataset", "{folder}/none"], "show": ["--feed-config", "{folder}/config.toml"],
     "gather": ["{folder}/none"], "keygen": ["{folder}/key"], "completion": ["bash"]}

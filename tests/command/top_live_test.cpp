@@ -77,7 +77,8 @@ TEST_CASE("command: top shows the pool, versions, drops and producers of a live 
   const std::string stuck = line_with(lines, "actor-1");
   CHECK(stuck.starts_with("  actor-1, gen.py (process 42)"));
   CHECK(stuck.find("1,200") != std::string::npos);
-  CHECK(stuck.find("10 min 12 s  claim") != std::string::npos);
+  CAPTURE(stuck);
+  CHECK(stuck.find("10 min 12 s claim") != std::string::npos);
   CHECK(stuck.find("1.00 KiB of 4.00 KiB") != std::string::npos);
   CHECK(line_with(lines, "unnamed, gen.py").starts_with("  unnamed, gen.py (process 42), gone"));
 }
