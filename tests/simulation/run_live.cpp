@@ -15,7 +15,6 @@ using std::chrono::seconds;
 
 constexpr std::uint32_t kFrameBytes = 64;
 constexpr std::uint32_t kWidestWindow = 8;
-constexpr std::uint64_t kSlowTimeoutMs = 600'000;
 /// A run makes no more.
 constexpr std::uint64_t kMostSequences = 600;
 
