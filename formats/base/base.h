@@ -6,6 +6,7 @@
 #include "formats/base/bytes/bytes_of.h"         // the bytes of texts and messages
 #include "formats/base/bytes/checksum.h"         // CRC-32C
 #include "formats/base/bytes/hash.h"             // FNV-1a and SplitMix64, of plans and fingerprints
+#include "formats/base/bytes/narrow_float.h"     // float16 and bfloat16 of a float32
 #include "formats/base/bytes/random.h"           // the generator of plans and of augmentation
 #include "formats/base/caught.h"                 // exceptions as errors
 #include "formats/base/kernel/ask_for_memory.h"  // whether the system has some, and heap that is free
@@ -18,6 +19,7 @@
 #include "formats/base/kernel/socket_path.h"     // files of Unix sockets, and their access rights
 #include "formats/base/kernel/socket_send.h"     // bytes and a descriptor for another process
 #include "formats/base/kernel/start_thread.h"    // a thread, if there is one to spare
+#include "formats/base/kernel/sync_folder.h"     // names of new files on the disk
 #include "formats/base/must.h"                   // conditions that hold in a release, too
 #include "formats/base/result.h"                 // Result, Error, ErrorCode
 #include "formats/base/text/curve_key.h"         // the length of a key as people write it

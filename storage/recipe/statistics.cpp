@@ -91,10 +91,7 @@ Result<void> replace_file(const std::filesystem::path& path, std::string_view te
     ::unlink(fresh.c_str());
     return written;
   }
-  const std::filesystem::path folder = place.has_parent_path() ? place.parent_path() : ".";
-  // The name, too: otherwise a power cut brings the old file back.
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened) ::fsync(opened.get());
+  sync_folder(place.parent_path());  // the name, too: a power cut would bring the old file back
   return {};
 }
 

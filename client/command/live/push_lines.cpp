@@ -5,7 +5,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -14,31 +13,15 @@
 
 #include "client/command/live/patient_producer.h"
 #include "client/command/live/push_source.h"
+#include "client/command/watch/feeds.h"
 
 namespace batchwright {
 namespace {
 
 namespace json = boost::json;
 
-/// The nearest number of 16 bits, of two the even one; infinity beyond the largest.
-std::uint16_t half_of(double value) {
-  const auto narrow = static_cast<float>(value);
-  const auto bits = std::bit_cast<std::uint32_t>(narrow);
-  const std::uint32_t sign = (bits >> 16) & 0x8000;
-  const float size = std::fabs(narrow);
-  std::uint32_t magnitude = 0x7c00;
-  if (size < 0x1p-14F) {  // multiples of 2^-24
-    magnitude = static_cast<std::uint32_t>(std::lrint(size * 0x1p24F));
-  } else if (size < 65520) {
-    const std::uint32_t rest = bits & 0x7fffffff;
-    magnitude = (rest + 0xfff + ((rest >> 13) & 1) - (std::uint32_t{112} << 23)) >> 13;
-  }
-  return static_cast<std::uint16_t>(sign | magnitude);
-}
-
-std::uint16_t bfloat16_of(double value) {
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+std::uint32_t float_bits(double value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
 /// A short form of a value, for a message.
@@ -94,8 +77,10 @@ class ValueReader {
   bool element(const json::value& value, const std::string& place) {
     switch (field_.dtype) {
       case BW_FLOAT32: return real(value, place, [](double x) { return static_cast<float>(x); });
-      case BW_FLOAT16: return real(value, place, half_of);
-      case BW_BFLOAT16: return real(value, place, bfloat16_of);
+      case BW_FLOAT16:
+        return real(value, place, [](double x) { return to_float16(float_bits(x)); });
+      case BW_BFLOAT16:
+        return real(value, place, [](double x) { return to_bfloat16(float_bits(x)); });
       case BW_INT64: return whole<std::int64_t>(value, place);
       case BW_INT32: return whole<std::int32_t>(value, place);
       case BW_INT16: return whole<std::int16_t>(value, place);

@@ -1,7 +1,6 @@
 #include "daemon/assembly/copying/cast_ways.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "daemon/assembly/copying/copy_ways.h"
@@ -257,32 +256,6 @@ constexpr std::array kCastWays{kPortable};
 #endif
 
 }  // namespace
-
-std::uint16_t to_float16(std::uint32_t bits) {
-  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
-  const std::uint32_t magnitude = bits & kNoSign;
-  std::uint32_t cast = 0;
-  if (magnitude > kInfinity) {
-    cast = 0x7E00 | (magnitude >> 13 & 0x3FF);
-  } else if (magnitude >= kTooLargeFloat16) {
-    cast = 0x7C00;
-  } else if (magnitude >= 0x3880'0000) {
-    // Normal: the exponent's bias becomes 15, and 13 bits of the mantissa go.
-    cast = (magnitude - (112U << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
-  } else {
-    // Subnormal: the last bit of a number from 0.5 to 1 is worth that of a subnormal float16, so
-    // the sum is rounded where it has to be.
-    constexpr float kHalf = 0.5F;
-    cast = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + kHalf) -
-           std::bit_cast<std::uint32_t>(kHalf);
-  }
-  return static_cast<std::uint16_t>(sign | cast);
-}
-
-std::uint16_t to_bfloat16(std::uint32_t bits) {
-  if ((bits & kNoSign) > kInfinity) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
 
 std::span<const CastWay> cast_ways() { return kCastWays; }
 

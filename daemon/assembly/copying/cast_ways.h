@@ -9,11 +9,6 @@
 
 namespace batchwright {
 
-/// The bits of a float32 in a narrower float: rounded to the nearest, ties to even, subnormals
-/// kept. A NaN stays one, quiet and with its sign; what is too large becomes infinite.
-std::uint16_t to_float16(std::uint32_t bits);
-std::uint16_t to_bfloat16(std::uint32_t bits);
-
 /// Casts so many lines of narrow floats to `to`, the start of a cache line, from twice as many
 /// bytes of float32 at `from`, which may be anywhere. Returns how many finite values became
 /// infinite.

@@ -34,12 +34,6 @@ bool make_environment(const fs::path& file) {
          mdb_env_sync(raw, 1) == 0;
 }
 
-/// Has the disk know the folder's entries.
-void sync_folder(const fs::path& folder) {
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened) ::fsync(opened.get());
-}
-
 void create(const fs::path& folder) {
   const fs::path data = folder / "data.mdb";
   std::error_code ignored;  // LMDB looks at it again

@@ -1,6 +1,5 @@
 #include "daemon/delivery/feed/live/step_record.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -125,10 +124,7 @@ Result<std::uint64_t> begin_order(KeptFile& file, std::uint32_t world) {
   const std::string header = header_of(world) + "\n";
   if (auto written = file.write(std::as_bytes(std::span(header))); !written) return written.error();
   if (auto synced = sync_order(file); !synced) return synced.error();
-  const std::filesystem::path folder = std::filesystem::path(file.path()).parent_path();
-  const Descriptor opened(
-      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened) ::fsync(opened.get());
+  sync_folder(std::filesystem::path(file.path()).parent_path());
   return header.size();
 }
 
