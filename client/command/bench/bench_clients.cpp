@@ -122,7 +122,7 @@ Result<Taken> run_clients(const BenchOptions& options, const client::ConnectOpti
       take_batches(subscription, options, mine);
     } catch (...) {
       mine.failure = std::current_exception();
-      // The others would wait for this one for ever.
+      // The others would wait for this one without end.
       static_cast<void>(together.arrive_and_drop());
     }
   };

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/command/live/patient_producer.h"
 #include "client/command/plan/real_bytes.h"
+#include "client/command/watch/feeds.h"
 #include "client/library/batchwright/live.hpp"
 
 namespace batchwright {
@@ -173,7 +173,7 @@ class Running {
       work();
     } catch (...) {
       mine.failure = std::current_exception();
-      // The others would wait for this one for ever.
+      // The others would wait for this one without end.
       static_cast<void>(together_.arrive_and_drop());
     }
   }

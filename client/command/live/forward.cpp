@@ -19,6 +19,7 @@
 #include "client/command/live/plan_place.h"
 #include "client/command/output.h"
 #include "client/command/progress.h"
+#include "client/command/watch/feeds.h"
 #include "client/command/watch/wait_note.h"
 
 namespace batchwright {
@@ -178,17 +179,7 @@ Result<std::string> name_of(const ForwardOptions& options) {
 std::unique_ptr<client::Connection> connect_patiently(const std::string& endpoint,
                                                       client::ConnectOptions wanted) {
   wanted.reconnect = kPatience;
-  const WaitNote note(waiting_for(endpoint));
-  return std::make_unique<client::Connection>(endpoint, wanted);
-}
-
-/// Why the feed is not served yet; empty: it is, or there is none.
-std::string why_absent(const client::Connection& connection, const std::string& feed) {
-  for (const bw_absent_feed* const absent : connection.absent_feeds()) {
-    if (absent->name == feed)
-      return fmt::format("feed \"{}\" is not served yet: {}", feed, absent->reason);
-  }
-  return "";
+  return connect_noted(endpoint, wanted);
 }
 
 /// A connection that knows the feed, which a daemon that has just begun may still be opening.
@@ -198,8 +189,10 @@ std::unique_ptr<client::Connection> connect_to_feed(const ForwardOptions& option
   std::string told;
   while (true) {
     auto connection = connect_patiently(options.from, wanted);
-    std::string why = why_absent(*connection, options.feed);
-    if (why.empty() || interrupt.came()) return connection;
+    const auto* const absent = absent_feed(*connection, options.feed);
+    if (absent == nullptr || interrupt.came()) return connection;
+    std::string why =
+        fmt::format("feed \"{}\" is not served yet: {}", options.feed, absent->reason);
     if (why != told) warn(why);
     told = std::move(why);
     std::this_thread::sleep_for(kBetweenLooks);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "client/command/live/patient_producer.h"
 #include "client/command/plan/real_bytes.h"
+#include "client/command/watch/feeds.h"
 
 namespace batchwright {
 namespace {

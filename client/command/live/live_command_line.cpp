@@ -66,9 +66,8 @@ void add_forward(CLI::App& app, Action& action) {
       ->required();
   command->add_option("--feed", options->feed, "Name of its feed")->required();
   command->add_option("--to", options->to, "Name of the live feed")->required();
-  command->add_option("--endpoint", options->endpoint, "Of the live feed's daemon")
-      ->check(an_endpoint())
-      ->default_str(kUsualEndpoint);
+  add_endpoint(*command, options->endpoint, kUsualEndpoint)
+      ->description("Of the live feed's daemon");
   command->add_option("--server-key", options->from_key,
                       "Public key of the daemon of --from, 40 characters, for tcp://");
   command->add_option("--to-server-key", options->to_key,

@@ -1,13 +1,11 @@
 #include "client/command/live/patient_producer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "client/command/exit_code.h"
+#include "client/command/watch/feeds.h"
 
 namespace batchwright {
 namespace {
@@ -119,30 +117,6 @@ void PatientProducer::fill_in_newest(std::span<bw_origin> origins) {
   for (bw_origin& origin : origins) {
     if (wants(origin)) origin.version = known_version_;
   }
-}
-
-const bw_feed& feed_named(const client::Connection& connection, const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const bw_feed* const feed : connection.feeds()) {
-    if (name == feed->name) return *feed;
-    names.emplace_back(feed->name);
-  }
-  for (const bw_absent_feed* const absent : connection.absent_feeds()) {
-    if (name != absent->name) continue;
-    throw client::Error(BW_NOT_FOUND,
-                        fmt::format("feed \"{}\" is not served: {}", name, absent->reason));
-  }
-  throw client::Error(BW_NOT_FOUND, fmt::format("no feed \"{}\"; this daemon serves: {}", name,
-                                                fmt::join(names, ", ")));
-}
-
-std::string field_text(const bw_field& field) {
-  static constexpr std::array<const char*, 4> kKinds{"primary", "aligned", "independent", "scalar"};
-  std::vector<std::string> shape;
-  if (field.kind != BW_SCALAR) shape.emplace_back(field.kind == BW_INDEPENDENT ? "U" : "T");
-  for (std::uint32_t i = 0; i < field.ndim; ++i) shape.push_back(std::to_string(field.shape[i]));
-  return fmt::format("\"{}\" [{}] {}, {}", field.name, fmt::join(shape, ", "),
-                     bw_dtype_name(field.dtype), kKinds[static_cast<std::size_t>(field.kind) % 4]);
 }
 
 }  // namespace batchwright

@@ -65,11 +65,4 @@ class PatientProducer {
   std::uint64_t accepted_ = 0;
 };
 
-/// The feed of this name, a live one or not. Throws client::Error (BW_NOT_FOUND), whose text lists
-/// the feeds. Lifetime: the connection's.
-const bw_feed& feed_named(const client::Connection& connection, const std::string& name);
-
-/// What a field is, in words: `"tokens" [T, 4] int32, aligned`.
-std::string field_text(const bw_field& field);
-
 }  // namespace batchwright

@@ -167,10 +167,7 @@ int run_push(const PushOptions& options) {
   const auto wanted = connect_options(options.keys);
   if (!wanted) return fail(wanted.error());
   try {
-    const auto connection = [&] {
-      const WaitNote note(waiting_for(options.endpoint));
-      return std::make_unique<client::Connection>(options.endpoint, *wanted);
-    }();
+    const auto connection = connect_noted(options.endpoint, *wanted);
     Pushed pushed;
     if (!options.input.empty()) {
       auto done = push_input(options, *connection);

@@ -7,6 +7,7 @@
 
 #include "client/command/live/patient_producer.h"
 #include "client/command/live/push_source.h"
+#include "client/command/watch/feeds.h"
 #include "storage/dataset/dataset.h"
 
 namespace batchwright {

@@ -9,6 +9,7 @@
 #include "client/command/keys.h"
 #include "client/command/output.h"
 #include "client/command/plan/real_bytes.h"
+#include "client/command/watch/feeds.h"
 #include "client/command/watch/wait_note.h"
 #include "client/library/batchwright/client.hpp"
 
@@ -74,8 +75,7 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
 
 /// Why the feed is not there yet.
 std::string wait_for_feed(const client::Connection& connection, const std::string& feed) {
-  for (const bw_absent_feed* const absent : connection.absent_feeds()) {
-    if (absent->name != feed) continue;
+  if (const auto* const absent = absent_feed(connection, feed)) {
     return fmt::format("feed \"{}\" is not served, and is waited for: {}", feed, absent->reason);
   }
   return fmt::format("feed \"{}\" has no place for this client yet", feed);
@@ -85,12 +85,6 @@ std::string wait_for_feed(const client::Connection& connection, const std::strin
 client::Subscription subscribe(client::Connection& connection, const TailOptions& options) {
   const WaitNote note(wait_for_feed(connection, options.feed));
   return connection.subscribe(to_subscribe(options));
-}
-
-std::unique_ptr<client::Connection> connect(const TailOptions& options,
-                                            const client::ConnectOptions& wanted) {
-  const WaitNote note(waiting_for(options.endpoint));
-  return std::make_unique<client::Connection>(options.endpoint, wanted);
 }
 
 /// Whether the next event comes soon is the trainers' affair, too: a wait is told, not ended.
@@ -110,7 +104,7 @@ int run_tail(const TailOptions& options) {
   const auto wanted = connect_options(options.keys);
   if (!wanted) return fail(wanted.error());
   try {
-    const auto connection = connect(options, *wanted);
+    const auto connection = connect_noted(options.endpoint, *wanted);
     client::Subscription subscription = subscribe(*connection, options);
     while (const client::Event event = next_event(subscription)) {
       // The end of an epoch is an event as well, and has no line.

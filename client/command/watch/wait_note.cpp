@@ -40,4 +40,10 @@ std::string waiting_for(const std::string& endpoint) {
   return fmt::format("{} has not answered yet; waiting for up to 10 s", endpoint);
 }
 
+std::unique_ptr<client::Connection> connect_noted(const std::string& endpoint,
+                                                  const client::ConnectOptions& wanted) {
+  const WaitNote note(waiting_for(endpoint));
+  return std::make_unique<client::Connection>(endpoint, wanted);
+}
+
 }  // namespace batchwright

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "client/library/batchwright/client.hpp"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -31,5 +33,9 @@ class WaitNote {
 
 /// The note for a daemon that may not be there.
 std::string waiting_for(const std::string& endpoint);
+
+/// A connection; it is noted where the daemon keeps it waiting. Throws client::Error.
+std::unique_ptr<client::Connection> connect_noted(const std::string& endpoint,
+                                                  const client::ConnectOptions& wanted);
 
 }  // namespace batchwright
