@@ -37,13 +37,7 @@ void Feed::produce(const ClientInfo& client, const wire::Produce& request) {
 
 void Feed::push(const ClientInfo& client, const wire::Push& push,
                 std::span<const std::byte> frame) {
-  PushAsked asked;
-  push.UnPackTo(&asked.push);
-  if (push.framed()) {
-    const auto kept = std::make_shared<const std::vector<std::byte>>(frame.begin(), frame.end());
-    asked.frame = {*kept, kept};
-  }
-  ask(client, std::move(asked));
+  ask(client, to_push_asked(push, frame));
 }
 
 void Feed::ask(const ClientInfo& client, LiveRequest request) {

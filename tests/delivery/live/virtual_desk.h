@@ -43,6 +43,8 @@ class VirtualDesk {
     ClientInfo client;
     client.session = session;
     client.produces = true;
+    client.program = "actor.py";
+    client.pid = static_cast<std::uint32_t>(1000 + session.value);
     desk_.on(client, std::move(request), now_);
     collect();
   }
@@ -55,6 +57,8 @@ class VirtualDesk {
     desk_.time_passed(now_);
     collect();
   }
+  /// So many milliseconds after it began; the desk hears of the time with what comes next.
+  void set_time(std::uint64_t ms) { now_ = began_ + std::chrono::milliseconds(ms); }
 
   /// Becomes a producer; empty when that is refused.
   std::optional<wire::ProducedT> produce(SessionId session, const std::string& name,
@@ -160,6 +164,7 @@ class VirtualDesk {
     return !rows.empty();
   }
   const LiveDesk& desk() const { return desk_; }
+  LiveStatus status() const { return desk_.status(now_, true); }
 
  private:
   void collect() {
@@ -171,7 +176,8 @@ class VirtualDesk {
     }
   }
 
-  Time now_{std::chrono::hours(1)};
+  const Time began_{std::chrono::hours(1)};
+  Time now_ = began_;
   std::shared_ptr<LiveSource> source_;
   LiveDesk desk_;
   std::map<SessionId, std::deque<ControlMessage>> sent_;

@@ -77,13 +77,7 @@ void FeedHost::produce(const ClientInfo& client, const wire::Produce& request) {
 
 void FeedHost::push(const ClientInfo& client, const wire::Push& push,
                     std::span<const std::byte> frame) {
-  PushAsked asked;
-  push.UnPackTo(&asked.push);
-  if (push.framed()) {
-    const auto kept = std::make_shared<const std::vector<std::byte>>(frame.begin(), frame.end());
-    asked.frame = {*kept, kept};
-  }
-  tell(LiveAsked{client, std::move(asked)});
+  tell(LiveAsked{client, to_push_asked(push, frame)});
 }
 
 bool FeedHost::has_producer(const ProducerKey& key) const {

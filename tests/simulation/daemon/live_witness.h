@@ -24,7 +24,7 @@ class LiveWitness {
   /// Several loops wait for steps: what one has not trained is taken for trained once another
   /// waits, so that with `pace`, too, sequences may be dropped.
   void expect_several_loops() { has_several_loops_ = true; }
-  /// A feed begins anew.
+  /// A feed begins, with no sequence.
   void begin(std::uint64_t incarnation);
   /// Before the feed is told.
   void asked(const LiveDesk& desk, SessionId session, const LiveRequest& request);
@@ -55,7 +55,7 @@ class LiveWitness {
   struct Group {
     std::uint64_t size = 0;
     std::uint64_t abandoned = 0;  ///< At most.
-    bool may_lack = false;        ///< Members that nobody abandoned.
+    bool may_lack = false;        ///< Members that were not abandoned.
     std::optional<Time> since;    ///< The first member was offered.
     std::optional<std::set<Name>> cut;
   };

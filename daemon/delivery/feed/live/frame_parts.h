@@ -45,7 +45,7 @@ class FrameParts {
 };
 
 /// Takes a part of a producer's frame in, which may be the first. Empty once the frame is whole:
-/// then it is that of `asked`. Otherwise the answer, but for `next`; one with a code ends the
+/// then it is that of `asked`. Otherwise the answer, without its `next`; one with a code ends the
 /// frame.
 std::optional<wire::AcceptedT> take_part(std::optional<FrameParts>& frame,
                                          const std::shared_ptr<FrameRoom>& room, PushAsked& asked);

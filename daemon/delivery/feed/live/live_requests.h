@@ -30,6 +30,16 @@ struct PushAsked {
   wire::PushT push;
   SharedBytes frame;
 };
+/// Of a message; `frame` is valid during the call, and copied.
+inline PushAsked to_push_asked(const wire::Push& push, std::span<const std::byte> frame) {
+  PushAsked asked;
+  push.UnPackTo(&asked.push);
+  if (push.framed()) {
+    const auto kept = std::make_shared<const std::vector<std::byte>>(frame.begin(), frame.end());
+    asked.frame = {*kept, kept};
+  }
+  return asked;
+}
 
 using LiveRequest =
     std::variant<ProduceAsked, PushAsked, wire::ClaimT, wire::AbandonT, wire::CloseProducerT,
