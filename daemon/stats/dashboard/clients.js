@@ -30,20 +30,12 @@ function clientsCard(feed) {
              make("li", "none", "bars: share of the last " + kWaitSeconds +
                                 " s; figures: since the client subscribed"));
   put(box, make("p", "note", "No client has subscribed."));
-  const table = put(box, make("table"));
-  const head = put(put(table, make("thead")), make("tr"));
-  for (const [title, name, words] of clientColumns) {
-    const cell = put(head, make("th", name, title));
-    cell.scope = "col";
-    cell.title = words;
-  }
-  put(table, make("tbody"));
+  put(box, makeTable(clientColumns));
   return box;
 }
 
 function clientRow() {
-  const row = make("tr");
-  for (const [title, name] of clientColumns) put(row, make("td", name)).dataset.label = title;
+  const row = makeRow(clientColumns);
   put(row.querySelector("td.name"), make("bdi"));  // a name may be written from right to left
   const held = put(row.querySelector("td.held"), make("div"));
   const since = make("span", "since");

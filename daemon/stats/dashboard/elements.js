@@ -12,6 +12,26 @@ function put(parent, ...children) {
   return children[0];
 }
 
+// A table without rows: columns are [title, name, words, ...].
+function makeTable(columns) {
+  const table = make("table");
+  const head = put(put(table, make("thead")), make("tr"));
+  for (const [title, name, words] of columns) {
+    const cell = put(head, make("th", name, title));
+    cell.scope = "col";
+    cell.title = words;
+  }
+  put(table, make("tbody"));
+  return table;
+}
+
+// A row of such a table, with a cell for each column.
+function makeRow(columns) {
+  const row = make("tr");
+  for (const [title, name] of columns) put(row, make("td", name)).dataset.label = title;
+  return row;
+}
+
 // Only what has changed is touched: a screen reader and a selection stay where they are.
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

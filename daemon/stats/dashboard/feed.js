@@ -92,16 +92,10 @@ function makeInside(fold, feed) {
 
 function makeStages(section) {
   const box = card(section, "Times of a batch", "stages");
-  const table = put(box, make("table"));
-  const head = put(put(table, make("thead")), make("tr"));
-  for (const [title, words] of [["stage", ""], ["batches", "How often it was done."],
-                                ["median", "Half of all took this long or less."],
-                                ["99 % took less", "One in a hundred took longer."]]) {
-    const cell = put(head, make("th", "", title));
-    cell.scope = "col";
-    cell.title = words;
-  }
-  const body = put(table, make("tbody"));
+  const table = put(box, makeTable([["stage", "", ""], ["batches", "", "How often it was done."],
+                                    ["median", "", "Half of all took this long or less."],
+                                    ["99 % took less", "", "One in a hundred took longer."]]));
+  const body = table.tBodies[0];
   for (const stage of Object.keys(kStageWords)) {
     const row = put(body, make("tr"));
     row.dataset.stage = stage;

@@ -34,19 +34,11 @@ function liveCard(section) {
   put(box, make("h3", "", "Rows of steps by staleness, in versions"));
   put(box, make("div", "ranges"));
   put(box, make("h3", "producers-title"));
-  const table = put(put(box, make("div", "producers")), make("table"));
-  const head = put(put(table, make("thead")), make("tr"));
-  for (const [title, name, words] of producerColumns) {
-    const cell = put(head, make("th", name, title));
-    cell.scope = "col";
-    cell.title = words;
-  }
-  put(table, make("tbody"));
+  put(put(box, make("div", "producers")), makeTable(producerColumns));
 }
 
 function producerRow() {
-  const row = make("tr");
-  for (const [title, name] of producerColumns) put(row, make("td", name)).dataset.label = title;
+  const row = makeRow(producerColumns);
   put(row.querySelector("td.name"), make("bdi"));
   return row;
 }

@@ -70,8 +70,7 @@ function makeOverview(box) {
 }
 
 function overviewRow() {
-  const row = make("tr");
-  for (const [title, name] of overviewColumns) put(row, make("td", name)).dataset.label = title;
+  const row = makeRow(overviewColumns);
   put(row.querySelector("td.name"), make("a"));
   return row;
 }
