@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--claim", type=int, default=0)
     options = parser.parse_args()
     sys.argv[0] = "generate.py"  # what a client calls itself
-    # It may wait for room, or for a claim, for ever.
+    # It may wait for room, or for a claim, without end.
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     tokens = numpy.arange(options.length, dtype=numpy.int32)
     with contextlib.closing(batchwright.connect(options.endpoint)) as connection, \

@@ -339,9 +339,9 @@ TEST_CASE("stats: a live feed whose trainers do not wait is bound by them, while
   pace.room = 0.0;
   pace.versions = 2.0;
   CHECK(verdict(pace, moment) == "staleness-bound");
-  FeedMoment nobody = moment;
-  nobody.subscriptions = 0;
-  const Verdict idle = window_of(pace).verdict(nobody);
+  FeedMoment unused = moment;
+  unused.subscriptions = 0;
+  const Verdict idle = window_of(pace).verdict(unused);
   CHECK(idle.bound == Bound::idle);
   CHECK(idle.why.starts_with("no client is subscribed; the next step has 3 of 16 sequences"));
 }

@@ -43,17 +43,6 @@ const bw_feed& feed_of(const client::Connection& connection, const std::string& 
   throw std::runtime_error("no feed " + name);
 }
 
-std::size_t element_bytes(bw_dtype dtype) {
-  switch (dtype) {
-    case BW_UINT8: return 1;
-    case BW_FLOAT16:
-    case BW_BFLOAT16:
-    case BW_INT16: return 2;
-    case BW_INT64: return 8;
-    default: return 4;
-  }
-}
-
 /// A sequence of so many frames, every field of which is as long, or a scalar.
 class Made {
  public:
@@ -64,7 +53,7 @@ class Made {
       std::size_t values = length;
       for (std::size_t d = 0; d < field.ndim; ++d) values *= field.shape[d];
       lengths.push_back(length);
-      memory_.emplace_back(values * element_bytes(field.dtype));
+      memory_.emplace_back(values * bw_dtype_bytes(field.dtype));
       bytes += memory_.back().size();
     }
     for (std::size_t i = 0; i < memory_.size(); ++i) {

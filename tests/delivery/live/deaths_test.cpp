@@ -56,7 +56,7 @@ TEST_CASE("delivery: the room of a producer that dies is another's") {
   CHECK(areas.give(kOther, 1 << 16));
 }
 
-TEST_CASE("delivery: what a dead producer had accepted is delivered, whoever died first") {
+TEST_CASE("delivery: what a dead producer had accepted is delivered, in each order of deaths") {
   for (const bool producer_first : {true, false}) {
     CAPTURE(producer_first);
     VirtualDesk desk(live_feed(4));

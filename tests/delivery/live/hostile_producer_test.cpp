@@ -157,7 +157,7 @@ TEST_CASE("delivery: a producer gives up what it claimed, some or all") {
   CHECK(desk.answer<wire::Claimed>(kOther));
 }
 
-TEST_CASE("delivery: groups that a producer begins and leaves are closed, and hold up nobody") {
+TEST_CASE("delivery: groups that a producer begins and leaves are closed, and hold up no other") {
   FeedSettings settings = with_pool(4, 8);
   settings.live->pool.groups = LiveGroups::step;
   settings.live->pool.group_timeout_ms = 1000;

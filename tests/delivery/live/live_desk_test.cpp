@@ -1,17 +1,14 @@
 // What a live feed says of itself: requests in, at times that the test makes up.
 
-#include "daemon/delivery/feed/live/live_desk.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
 #include <chrono>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tests/delivery/live/raw_producer.h"
+#include "tests/delivery/live/virtual_desk.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -21,75 +18,46 @@ namespace {
 /// Of a sequence of so many frames: two float32, an int32 of each, and a float32.
 constexpr std::uint64_t pushed_bytes(std::uint64_t frames) { return 12 * frames + 4; }
 
-/// A desk whose clients each have a session with a producer of the same number.
-class SomeDesk {
+/// A desk whose requests come at times of the test, and whose producers are numbered by session.
+class TimedDesk {
  public:
-  explicit SomeDesk(const FeedSettings& settings)
-      : source_(std::make_shared<LiveSource>(settings.live->schema, Fingerprint{},
-                                             settings.plan.world)),
-        desk_(settings, 1, source_, LiveDesk::Time{}) {
-    desk_.set_slot_bytes(std::size_t{1} << 20);
-  }
+  explicit TimedDesk(const FeedSettings& settings) : desk_(settings) {}
 
   void produce(std::uint64_t at_ms, std::uint32_t id, const std::string& name) {
-    ProduceAsked asked;
-    asked.request.producer = id;
-    asked.request.name = name;
-    ask(at_ms, id, std::move(asked));
+    at(at_ms).produce(SessionId{id}, name);
   }
   void push(std::uint64_t at_ms, std::uint32_t id, const std::vector<Offered>& sequences,
             std::int64_t timeout_ms = -1) {
-    LaidOutPush laid = lay_out(sequences);
-    const auto frame = std::make_shared<const std::vector<std::byte>>(std::move(laid.bytes));
-    PushAsked asked;
-    asked.push = std::move(laid.push);
-    asked.push.producer = id;
-    asked.push.framed = true;
-    asked.push.timeout_ms = timeout_ms;
-    asked.frame = {*frame, frame};
-    ask(at_ms, id, std::move(asked));
+    at(at_ms).push(SessionId{id}, sequences, timeout_ms);
   }
   void claim(std::uint64_t at_ms, std::uint32_t id, std::uint32_t count,
              std::int64_t timeout_ms = -1) {
-    wire::ClaimT claim;
-    claim.producer = id;
-    claim.count = count;
-    claim.timeout_ms = timeout_ms;
-    ask(at_ms, id, claim);
+    at(at_ms).claim(SessionId{id}, count, timeout_ms);
   }
   void abandon(std::uint64_t at_ms, std::uint32_t id, std::uint64_t number) {
     wire::AbandonT abandon;
-    abandon.producer = id;
+    abandon.producer = 1;
     abandon.by_number = true;
     abandon.number = number;
-    ask(at_ms, id, abandon);
+    at(at_ms).ask(SessionId{id}, abandon);
   }
   void advance(std::uint64_t at_ms, std::uint64_t version) {
     wire::AdvanceT advance;
     advance.version = version;
-    ask(at_ms, 99, advance);
+    at(at_ms).ask(SessionId{99}, advance);
   }
-  void take(std::uint64_t at_ms, Step step) { desk_.take({}, step, true, time(at_ms)); }
-  void leave(std::uint64_t at_ms, std::uint32_t id) {
-    desk_.session_ended(SessionId{id}, time(at_ms));
-  }
-  void pass(std::uint64_t at_ms) { desk_.time_passed(time(at_ms)); }
-  LiveStatus status(std::uint64_t at_ms) const { return desk_.status(time(at_ms), true); }
+  void take(std::uint64_t at_ms, Step step) { at(at_ms).take(kTrainer, step.value); }
+  void leave(std::uint64_t at_ms, std::uint32_t id) { at(at_ms).end_session(SessionId{id}); }
+  void pass(std::uint64_t at_ms) { at(at_ms).pass(std::chrono::milliseconds(0)); }
+  LiveStatus status(std::uint64_t at_ms) { return at(at_ms).status(); }
 
  private:
-  static LiveDesk::Time time(std::uint64_t ms) {
-    return LiveDesk::Time{} + std::chrono::milliseconds(ms);
-  }
-  void ask(std::uint64_t at_ms, std::uint32_t id, LiveRequest request) {
-    ClientInfo client;
-    client.session = SessionId{id};
-    client.program = "actor.py";
-    client.pid = 1000 + id;
-    desk_.on(client, std::move(request), time(at_ms));
+  VirtualDesk& at(std::uint64_t ms) {
+    desk_.set_time(ms);
+    return desk_;
   }
 
-  std::shared_ptr<LiveSource> source_;
-  LiveDesk desk_;
+  VirtualDesk desk_;
 };
 
 using Dropped = std::array<std::uint64_t, kLiveDrops>;  // stale, late, incomplete, abandoned
@@ -99,7 +67,7 @@ using Dropped = std::array<std::uint64_t, kLiveDrops>;  // stale, late, incomple
 TEST_CASE("delivery: a live feed says how long claims have waited, and for what") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.max_staleness = 1;
-  SomeDesk desk(settings);
+  TimedDesk desk(settings);
   CHECK(desk.status(500).counts.waited.connected == 0.0);
   desk.produce(1000, 1, "a");
   desk.claim(2000, 1, 2);
@@ -135,7 +103,7 @@ TEST_CASE("delivery: a live feed says what its pool has, what it dropped, and wh
   FeedSettings settings = live_feed(4);
   settings.live->pool.max_staleness = 1;
   settings.live->pool.pool_sequences = 6;
-  SomeDesk desk(settings);
+  TimedDesk desk(settings);
   desk.advance(0, 3);
   desk.produce(0, 1, "a");
   desk.push(5000, 1, {{0, 5, 3}, {1, 7, 3}, {2, 9, 1}});
@@ -183,7 +151,7 @@ TEST_CASE("delivery: a live feed counts what it drops by the reason, and what fi
   settings.live->pool.late_groups = LateGroups::abandon;
   settings.live->pool.group_timeout_ms = 1000;
   settings.live->pool.pool_sequences = 4;
-  SomeDesk desk(settings);
+  TimedDesk desk(settings);
   desk.produce(0, 1, "a");
   desk.push(0, 1, {{0, 5, 0, 7, 3}});
   LiveStatus status = desk.status(400);
@@ -213,7 +181,7 @@ TEST_CASE("delivery: a live feed counts what it drops by the reason, and what fi
 TEST_CASE(
     "delivery: a live feed lists few of many producers, those that stand still before others") {
   constexpr std::uint32_t kAll = 100;
-  SomeDesk desk(live_feed(1000));
+  TimedDesk desk(live_feed(1000));
   for (std::uint32_t id = 1; id <= kAll; ++id) {
     desk.produce(0, id, id == 50 ? "" : "actor" + std::to_string(id));
   }

@@ -144,7 +144,7 @@ TEST_CASE("delivery: a run that was recorded is replayed bit for bit, also acros
   CHECK((all.back().weights == filler || all[all.size() - 2].weights == filler));
 }
 
-TEST_CASE("delivery: a step that nobody was given is not in the record") {
+TEST_CASE("delivery: a step that no client was given is not in the record") {
   const TemporaryFolder folder;
   {
     const TestServer server(recording_feed(folder));

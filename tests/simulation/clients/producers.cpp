@@ -197,12 +197,12 @@ class Making {
     }
   }
 
-  /// Nobody knows what became of it: the daemon did not say.
+  /// What became of it is not known: the daemon did not say.
   static bool is_in_doubt(const Error& error) {
     return error.message.find("the pool had no room") == std::string::npos;
   }
 
-  /// Whether it may be tried again. A version that its daemon does not know, since it began anew,
+  /// Whether it may be tried again. A version that its daemon does not know, since it is a new one,
   /// makes what was made of it useless.
   bool wait_again(const Error& error, Mark mark) {
     world().note(process_.name() + ": " + error.message);
