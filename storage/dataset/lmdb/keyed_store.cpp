@@ -1,0 +1,187 @@
+#include "storage/dataset/lmdb/keyed_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "storage/dataset/lmdb/creation.h"
+#include "storage/dataset/lmdb/file_system.h"
+#include "storage/dataset/lmdb/lmdb_call.h"
+
+namespace batchwright {
+namespace {
+
+/// Address space, if there is that much: it costs nothing until it is used.
+constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << (sizeof(std::size_t) == 8 ? 40 : 30);
+constexpr std::uint64_t kLeastReserved = std::uint64_t{1} << 26;
+
+MDB_val value_of(const std::uint64_t& key) {
+  return {sizeof(std::size_t), const_cast<std::uint64_t*>(&key)};
+}
+
+}  // namespace
+
+void KeyedStore::Close::operator()(MDB_env* env) const noexcept { mdb_env_close(env); }
+
+/// One that was left half done is in no state to be closed.
+KeyedStore::~KeyedStore() {
+  if (lost_) static_cast<void>(env_.release());
+}
+
+Error KeyedStore::error(int code, const char* doing) const {
+  const auto room = code == EIO || code == ENOSPC ? room_left(folder_) : std::nullopt;
+  if (room && (*room < (1U << 20) || code == ENOSPC)) {
+    return {ErrorCode::io_error, fmt::format("{}: {}: {}: {} bytes are left", name_, doing,
+                                             std::strerror(ENOSPC), *room)};
+  }
+  if (code == kFaulted || is_damage(code)) {
+    return {ErrorCode::corrupt_record,
+            fmt::format("{}: {}: its data.mdb is damaged; move the folder away to begin with an "
+                        "empty one",
+                        name_, doing)};
+  }
+  if (code == EACCES || code == EROFS) {
+    return {ErrorCode::store_unavailable, fmt::format("{}: {}: {} ({})", name_, doing,
+                                                      mdb_strerror(code), permissions_of(folder_))};
+  }
+  return {code_of(code), fmt::format("{}: {}: {}", name_, doing, mdb_strerror(code))};
+}
+
+Result<std::unique_ptr<KeyedStore>> KeyedStore::open(std::string name,
+                                                     const std::filesystem::path& folder,
+                                                     std::span<const char* const> tables,
+                                                     bool synced) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed && !std::filesystem::is_directory(folder)) {
+    return Error{ErrorCode::store_unavailable, fmt::format("{}: {}", name, failed.message())};
+  }
+  auto lock = FileLock::take(folder / "lock", FileLock::Kind::exclusive);
+  if (!lock) return Error{lock.error().code, fmt::format("{}: {}", name, lock.error().message)};
+  if (!*lock) {
+    return Error{ErrorCode::busy, fmt::format("{} is in use by another feed or daemon", name)};
+  }
+  std::unique_ptr<KeyedStore> store(new KeyedStore(std::move(name), folder, *std::move(*lock)));
+  if (auto opened = store->open_map(tables, synced); !opened) return opened.error();
+  return store;
+}
+
+Result<void> KeyedStore::open_map(std::span<const char* const> tables, bool synced) {
+  arm_fault_guard();
+  create_data_file(folder_);
+  // One process has it, and reads of it only where it does not write: no table of readers.
+  const unsigned flags = MDB_NOLOCK | MDB_NOTLS | MDB_NOMEMINIT | (synced ? 0U : MDB_NOSYNC);
+  int code = 0;
+  for (std::uint64_t bytes = kReservedBytes; bytes >= kLeastReserved; bytes /= 2) {
+    MDB_env* raw = nullptr;
+    if (code = mdb_env_create(&raw); code != 0) return error(code, "create environment");
+    env_.reset(raw);
+    mdb_env_set_maxdbs(raw, static_cast<MDB_dbi>(tables.size()));
+    mdb_env_set_mapsize(raw, static_cast<std::size_t>(bytes));
+    mdb_env_set_assert(raw, [](MDB_env*, const char*) { abandon_guarded_read(); });
+    code = call([&] { return mdb_env_open(raw, folder_.c_str(), flags, 0640); });
+    if (code != ENOMEM) break;  // else there is less address space (ulimit -v)
+  }
+  if (code != 0) return error(code, "open data.mdb");
+  tables_.resize(tables.size());
+  auto txn = begin(false);
+  if (!txn) return txn.error();
+  for (std::size_t i = 0; i < tables.size() && code == 0; ++i) {
+    code = call(
+        [&] { return mdb_dbi_open(*txn, tables[i], MDB_CREATE | MDB_INTEGERKEY, &tables_[i]); });
+  }
+  if (code == 0) {
+    code = call([&] { return mdb_txn_commit(*txn); });
+  } else if (code != kFaulted) {
+    mdb_txn_abort(*txn);
+  }
+  lost_ = code == kFaulted;
+  if (code != 0) return error(code, "open its tables");
+  return {};
+}
+
+Result<MDB_txn*> KeyedStore::begin(bool reads) const {
+  if (lost_) return error(MDB_CORRUPTED, "write");
+  MDB_txn* txn = nullptr;
+  const int code =
+      call([&] { return mdb_txn_begin(env_.get(), nullptr, reads ? MDB_RDONLY : 0, &txn); });
+  if (code != 0) return error(code, "begin");
+  return txn;
+}
+
+std::span<std::byte> KeyedStore::Batch::reserve(std::size_t table, std::uint64_t key,
+                                                std::size_t bytes) {
+  MDB_val name = value_of(key);
+  MDB_val value{bytes, nullptr};
+  if (code_ == 0) {
+    code_ = call([&] { return mdb_put(txn_, tables_[table], &name, &value, MDB_RESERVE); });
+  }
+  if (code_ == 0) return {static_cast<std::byte*>(value.mv_data), bytes};
+  nowhere_.resize(bytes);
+  return nowhere_;
+}
+
+void KeyedStore::Batch::erase(std::size_t table, std::uint64_t key) {
+  if (code_ != 0) return;
+  MDB_val name = value_of(key);
+  code_ = call([&] { return mdb_del(txn_, tables_[table], &name, nullptr); });
+  if (code_ == MDB_NOTFOUND) code_ = 0;
+}
+
+Result<void> KeyedStore::write(const std::function<void(Batch&)>& fill) {
+  auto txn = begin(false);
+  if (!txn) return txn.error();
+  Batch batch(*txn, tables_);
+  fill(batch);
+  int code = batch.code_;
+  if (code == 0) {
+    code = call([&] { return mdb_txn_commit(*txn); });
+  } else if (code != kFaulted) {
+    mdb_txn_abort(*txn);
+  }
+  lost_ |= code == kFaulted;
+  if (code != 0) return error(code, "write");
+  return {};
+}
+
+Result<void> KeyedStore::clear() {
+  return write([](Batch& batch) {
+    for (const unsigned table : batch.tables_) {
+      if (batch.code_ == 0) batch.code_ = call([&] { return mdb_drop(batch.txn_, table, 0); });
+    }
+  });
+}
+
+/// Values are copied where a fault is caught, and looked at elsewhere.
+Result<void> KeyedStore::read(std::size_t table, const Take& take) const {
+  auto txn = begin(true);
+  if (!txn) return txn.error();
+  MDB_cursor* cursor = nullptr;
+  int code = call([&] { return mdb_cursor_open(*txn, tables_[table], &cursor); });
+  Result<void> taken;
+  std::vector<std::byte> copy;
+  while (code == 0 && taken) {
+    MDB_val key = {}, value = {};
+    code = call([&] { return mdb_cursor_get(cursor, &key, &value, MDB_NEXT); });
+    if (code != 0) break;
+    copy.resize(std::max(copy.size(), value.mv_size));
+    std::uint64_t number = 0;
+    code = call([&] {
+      std::memcpy(&number, key.mv_data, sizeof(std::size_t));
+      if (value.mv_size != 0) std::memcpy(copy.data(), value.mv_data, value.mv_size);
+      return 0;
+    });
+    if (code == 0) taken = take(number, std::span(copy).first(value.mv_size));
+  }
+  if (code == kFaulted) return error(code, "read");
+  if (cursor != nullptr) mdb_cursor_close(cursor);
+  mdb_txn_abort(*txn);
+  if (!taken) return taken;
+  if (code != 0 && code != MDB_NOTFOUND) return error(code, "read");
+  return {};
+}
+
+}  // namespace batchwright
