@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -140,6 +141,16 @@ struct LiveChange {
   bool left = false;     ///< It is out of the pool: no later step has it.
   std::string_view why;  ///< Of dropped_stale and abandoned: stale, late, asked or incomplete.
   std::uint64_t at_ms = 0;
+  std::size_t line = 0;         ///< Of training, that its version is of.
+  std::uint64_t given = 0;      ///< While it is in the pool: its deliveries,
+  std::uint64_t last_step = 0;  ///< and the step of the last.
+};
+
+/// What is known of a group is something else.
+struct LiveGroupChange {
+  std::uint64_t group = 0;
+  std::uint64_t gone = 0;               ///< So many of its members will not come.
+  std::optional<SequenceState> closed;  ///< What becomes of members that come. Empty: they join.
 };
 
 /// What follows from events, each list in order. A caller takes it and clears it.
@@ -147,6 +158,7 @@ struct LiveResults {
   std::vector<LiveAnswer> answers;
   std::vector<LiveStep> steps;
   std::vector<LiveChange> changes;
+  std::vector<LiveGroupChange> groups;
 };
 
 }  // namespace batchwright

@@ -20,13 +20,16 @@ class RecentGroups {
     return found == values_.end() ? std::nullopt : std::optional(found->second.first);
   }
 
-  /// A group that is known keeps its age.
-  void put(std::uint64_t group, T value) {
+  /// A group that is known keeps its age. Returns the group that is forgotten for it.
+  std::optional<std::uint64_t> put(std::uint64_t group, T value) {
     const auto [at, made] = values_.try_emplace(group, value, order_.end());
     at->second.first = value;
-    if (!made) return;
+    if (!made) return std::nullopt;
     at->second.second = order_.insert(order_.end(), group);
-    if (values_.size() > kMost) take(order_.front());
+    if (values_.size() <= kMost) return std::nullopt;
+    const std::uint64_t oldest = order_.front();
+    take(oldest);
+    return oldest;
   }
 
   /// Returns the value and forgets it.

@@ -209,7 +209,7 @@ void LivePool::drop(UnitId id, SequenceState state, std::string_view why) {
   if (unit.group) {
     groups_.in_pool.erase(*unit.group);
     const bool done = state == SequenceState::done;
-    groups_.closed.put(*unit.group, done ? SequenceState::abandoned : state);
+    note_closed(*unit.group, done ? SequenceState::abandoned : state);
   }
   units_.lift(id);
   claims_.lack(by, -missing);
@@ -222,6 +222,7 @@ void LivePool::drop(UnitId id, SequenceState state, std::string_view why) {
 void LivePool::leave(SequenceId id, SequenceState state, std::string_view why) {
   LiveSequence& sequence = units_.sequence(id);
   sequence.left = true;
+  sequence.unit = kNoId;
   const bool open = sequence.open_steps != 0;
   report(sequence, open ? SequenceState::delivered : state, why);
   if (!open) units_.free_sequence(id);
@@ -234,8 +235,23 @@ void LivePool::close_group(UnitId id) {
     drop(id, SequenceState::abandoned, "incomplete");
     return;
   }
-  groups_.closed.put(unit.group.value(), SequenceState::abandoned);
   change_unit(id, [](LiveUnit& closed) { closed.gone = closed.size - closed.sums.rows; });
+  note_closed(unit.group.value(), SequenceState::abandoned);
+}
+
+/// Members of the group that come from now on have this state at once.
+void LivePool::note_closed(std::uint64_t group, SequenceState state) {
+  const auto forgotten = groups_.closed.put(group, state);
+  if (forgotten) note_group(*forgotten);
+  note_group(group);
+}
+
+/// Tells what is known of the group now.
+void LivePool::note_group(std::uint64_t group) {
+  const auto here = groups_.in_pool.find(group);
+  const std::uint64_t gone = here != groups_.in_pool.end() ? units_.unit(here->second).gone
+                                                           : groups_.fewer.find(group).value_or(0);
+  results_->groups.push_back({group, gone, groups_.closed.find(group)});
 }
 
 /// Sequences that are to come: so many were claimed, or are missing from begun groups, whichever
@@ -295,8 +311,14 @@ void LivePool::answer(LiveAnswer::Kind kind, std::uint64_t event, std::uint64_t 
 }
 
 void LivePool::report(const LiveSequence& sequence, SequenceState state, std::string_view why) {
-  results_->changes.push_back(
-      {sequence.producer, sequence.number, sequence.arrival, state, sequence.left, why, now_ms_});
+  LiveChange change{
+      sequence.producer, sequence.number,     sequence.arrival, state, sequence.left, why,
+      now_ms_,           sequence.origin.line};
+  if (sequence.unit != kNoId) {
+    change.given = units_.unit(sequence.unit).given;
+    change.last_step = units_.unit(sequence.unit).last_step;
+  }
+  results_->changes.push_back(change);
 }
 
 }  // namespace batchwright

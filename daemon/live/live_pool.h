@@ -12,6 +12,7 @@
 #include "daemon/live/claims.h"
 #include "daemon/live/events.h"
 #include "daemon/live/groups.h"
+#include "daemon/live/resume/pool_state.h"
 #include "daemon/live/settings.h"
 #include "daemon/live/trainers.h"
 #include "daemon/live/unit_table.h"
@@ -51,6 +52,9 @@ class LivePool {
  public:
   /// `settings` as check_live_settings() returned them.
   explicit LivePool(LiveSettings settings);
+  /// A pool that goes on where another one was, whose producers and trainers are gone. What is too
+  /// stale by now is dropped, which `results` get. Times count from 0 again, those of groups too.
+  LivePool(LiveSettings settings, const LivePoolState& state, LiveResults& results);
   LivePool(const LivePool&) = delete;
   LivePool& operator=(const LivePool&) = delete;
 
@@ -67,6 +71,11 @@ class LivePool {
   /// Sequences that this producer has claimed and not pushed.
   std::uint64_t claimed_by(ProducerId producer) const { return claims_.left(producer); }
   std::uint64_t steps() const { return trainers_.steps(); }  ///< That were cut.
+  /// The first step that may not be trained yet; steps() if there is none.
+  std::uint64_t first_ahead() const { return trainers_.first_ahead(); }
+  std::uint64_t arrivals() const { return units_.accepted(); }  ///< Sequences that were accepted.
+  std::uint64_t largest_group() const { return groups_.largest; }
+  const VersionsState& versions() const { return versions_.state(); }
   std::uint64_t version() const { return versions_.current(); }
   bool has_ended() const { return ended_; }  ///< No more is accepted.
 
@@ -93,6 +102,7 @@ class LivePool {
   void handle(const LiveTake& take);
   void handle(const LiveRelease& released);
   void handle(const TrainerGone& gone);
+  void drop_stale();
   void release(const std::vector<SequenceId>& sequences);
   void handle(const LiveEnd& end);
   void handle(const TimePassed&) {}
@@ -110,6 +120,8 @@ class LivePool {
   void drop(UnitId id, SequenceState state, std::string_view why);
   void leave(SequenceId id, SequenceState state, std::string_view why);
   void close_group(UnitId id);
+  void note_closed(std::uint64_t group, SequenceState state);
+  void note_group(std::uint64_t group);
   template <class Change>
   void change_unit(UnitId id, Change change);
   std::uint64_t in_flight(std::int64_t claimed = 0, std::int64_t missing = 0) const;
@@ -121,6 +133,9 @@ class LivePool {
   Amounts amounts() const { return {settings_, groups_.largest}; }
   void answer(LiveAnswer::Kind kind, std::uint64_t event, std::uint64_t value, std::string why);
   void report(const LiveSequence& sequence, SequenceState state, std::string_view why);
+
+  // resume/live_pool_resume.cpp
+  UnitId unit_of(const LivePoolState::Sequence& sequence, std::uint64_t gone);
 
   // Steps: live_pool_cut.cpp.
   bool cut();

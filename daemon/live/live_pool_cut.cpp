@@ -159,7 +159,7 @@ void LivePool::make_step(const std::vector<UnitId>& units, CutReason why) {
     LiveUnit& unit = units_.unit(id);
     ++unit.given;
     unit.last_step = trainers_.steps();
-    if (unit.group) groups_.closed.put(*unit.group, SequenceState::abandoned);
+    if (unit.group) note_closed(*unit.group, SequenceState::abandoned);
     if (unit.given == settings_.reuse || settings_.too_stale(versions_.staleness(unit.age))) {
       drop(id, SequenceState::done, "");
       continue;

@@ -109,14 +109,18 @@ void LivePool::handle(const AbandonGroup& abandon) {
     if (count == 0) count = missing;
     if (missing != 0) {
       change_unit(id, [&](LiveUnit& unit) { unit.gone += std::min(count, missing); });
+      note_group(*group);
       const LiveUnit& unit = units_.unit(id);
       if (unit.sums.rows == 0 && unit.missing() == 0) drop(id, SequenceState::abandoned, "");
     }
   } else if (group && !groups_.closed.find(*group)) {
     if (count != 0) {
-      groups_.fewer.put(*group, groups_.fewer.find(*group).value_or(0) + count);
+      const auto forgotten =
+          groups_.fewer.put(*group, groups_.fewer.find(*group).value_or(0) + count);
+      if (forgotten) note_group(*forgotten);
+      note_group(*group);
     } else {
-      groups_.closed.put(*group, SequenceState::abandoned);
+      note_closed(*group, SequenceState::abandoned);
     }
   }
   claims_.use_up(abandon.producer, count);
@@ -130,6 +134,7 @@ void LivePool::handle(const AbandonNumber& abandon) {
     units_.remove_member(found.unit, found.sequence);
     ++unit.gone;
   });
+  if (const auto group = units_.unit(found.unit).group) note_group(*group);
   leave(found.sequence, SequenceState::abandoned, "asked");
   const LiveUnit& unit = units_.unit(found.unit);
   if (unit.sums.rows == 0 && unit.missing() == 0) drop(found.unit, SequenceState::abandoned, "");
@@ -159,7 +164,11 @@ void LivePool::handle(const LiveAdvance& advance) {
   const bool new_line = versions_.advance(advance.version, advance.restored, advance.replays);
   units_.versions_changed(new_line);
   if (new_line) claims_.ages_changed();
+  drop_stale();
+}
 
+/// What is too stale, and may be dropped for it.
+void LivePool::drop_stale() {
   std::vector<std::pair<std::uint64_t, UnitId>> stale;
   bool begun = false;
   const bool drops_fresh = settings_.stale != StalePolicy::zero;

@@ -10,7 +10,8 @@ std::optional<std::uint64_t> Trainers::take(const LiveTake& take, std::uint64_t 
   started_ = true;
   if (take.trainer >= trainers_.size()) trainers_.resize(std::size_t{take.trainer} + 1);
   Trainer& trainer = trainers_[take.trainer];
-  if (!trainer.known) trainer = {true, steps_, steps_};
+  // Before the first step of a pool that goes on, it is one that had steps of the pool before.
+  if (!trainer.known) trainer = {true, steps_ == resumed_ ? 0 : steps_, steps_};
   if (take.step && *take.step < trainer.position) return std::nullopt;
   if (trainer.position < steps_) return trainer.position++;
   const auto known = std::ranges::find(waiting_, take.trainer, &Take::trainer);
@@ -62,6 +63,19 @@ std::vector<std::uint64_t> Trainers::add_step(std::vector<SequenceId> sequences)
     ++trainers_[take.trainer].position;
   }
   return end();
+}
+
+void Trainers::resume(std::uint64_t steps, std::uint64_t first_ahead) {
+  steps_ = resumed_ = steps;
+  if (first_ahead >= steps) return;
+  ahead_.emplace_back(first_ahead, steps - 1);
+  ahead_count_ = steps - first_ahead;
+}
+
+void Trainers::keep(std::uint64_t step, std::vector<SequenceId> sequences, TrainerId holder) {
+  if (holder >= trainers_.size()) trainers_.resize(std::size_t{holder} + 1);
+  trainers_[holder].position = steps_;
+  open_[step] = {{holder}, std::move(sequences)};
 }
 
 std::vector<SequenceId> Trainers::release(const LiveRelease& release) {

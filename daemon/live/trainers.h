@@ -34,11 +34,20 @@ class Trainers {
   std::vector<std::uint64_t> end();
   /// Returns the sequences of the step if that was its last release.
   std::vector<SequenceId> release(const LiveRelease& release);
+  /// For a pool that goes on behind so many steps, of which those from `first_ahead` may not be
+  /// trained.
+  void resume(std::uint64_t steps, std::uint64_t first_ahead);
+  /// The same: the step is not released, and `holder`, which takes no step, stands for all that are
+  /// due it.
+  void keep(std::uint64_t step, std::vector<SequenceId> sequences, TrainerId holder);
+
   /// The trainer is due nothing more. Returns the sequences of steps that it was the last to hold.
   std::vector<SequenceId> leave(TrainerId trainer);
 
   /// Steps that were cut and may not be trained yet.
   std::uint64_t ahead() const { return ahead_count_; }
+  /// The first of those; steps() if there is none.
+  std::uint64_t first_ahead() const { return ahead_.empty() ? steps_ : ahead_.front().first; }
   /// So many steps more are trained.
   void trained(std::uint64_t count);
 
@@ -60,6 +69,7 @@ class Trainers {
 
   bool started_ = false;
   std::uint64_t steps_ = 0;
+  std::uint64_t resumed_ = 0;      ///< Steps of the pool before, which this one goes on.
   std::vector<Trainer> trainers_;  ///< By id.
   std::vector<Take> waiting_;      ///< In the order in which they began to wait.
   std::size_t loops_ = 0;          ///< Of those, without prefetch.

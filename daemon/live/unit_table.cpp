@@ -34,6 +34,10 @@ SequenceId UnitTable::add_sequence(LiveSequence sequence) {
   return sequences_.put(sequence);
 }
 
+SequenceId UnitTable::restore_sequence(const LiveSequence& sequence) {
+  return sequences_.put(sequence);
+}
+
 void UnitTable::free_sequence(SequenceId id) { sequences_.free(id); }
 
 UnitId UnitTable::add_unit(const LiveUnit& unit) {

@@ -129,6 +129,11 @@ class UnitTable {
 
   /// Its arrival is the number of those before it.
   SequenceId add_sequence(LiveSequence sequence);
+  /// For a table that goes on: one that has its arrival. Arrivals grow from one to the next.
+  SequenceId restore_sequence(const LiveSequence& sequence);
+  /// The same: so many sequences were accepted.
+  void restore_accepted(std::uint64_t count) { accepted_ = count; }
+  std::uint64_t accepted() const { return accepted_; }  ///< Sequences ever.
   void free_sequence(SequenceId id);
   UnitId add_unit(const LiveUnit& unit);
   /// For one that has no place. Its members stay until they are freed.

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace batchwright {
@@ -25,13 +26,25 @@ struct Age {
   }
 };
 
+/// What the versions amount to, as plain values.
+struct VersionsState {
+  std::uint64_t current = 0;
+  std::uint64_t highest = 0;
+  std::vector<std::uint64_t> restored_to;  ///< Of each line but the first.
+  std::vector<std::uint64_t> tops{0};      ///< The highest version of each line.
+};
+
 /// The versions that trainers announced, and the lines that restores have begun.
 class Versions {
  public:
+  Versions() = default;
+  explicit Versions(VersionsState state) : state_(std::move(state)) {}
+  const VersionsState& state() const { return state_; }
+
   /// v: the highest version announced, unless a restore has lowered it.
-  std::uint64_t current() const { return current_; }
-  bool was_announced(std::uint64_t version) const { return version <= highest_; }
-  std::size_t line() const { return restored_to_.size(); }
+  std::uint64_t current() const { return state_.current; }
+  bool was_announced(std::uint64_t version) const { return version <= state_.highest; }
+  std::size_t line() const { return state_.restored_to.size(); }
   /// The last line that has reached a version that was announced.
   std::size_t last_line_with(std::uint64_t version) const;
 
@@ -42,10 +55,7 @@ class Versions {
   bool advance(std::uint64_t version, bool restored, bool replays);
 
  private:
-  std::uint64_t current_ = 0;
-  std::uint64_t highest_ = 0;
-  std::vector<std::uint64_t> restored_to_;  ///< Of each line but the first.
-  std::vector<std::uint64_t> tops_{0};      ///< The highest version of each line.
+  VersionsState state_;
 };
 
 }  // namespace batchwright
