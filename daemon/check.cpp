@@ -120,9 +120,10 @@ class Inspection {
       add(Grade::warning, served.error().message);
     }
     const fs::path record = feed.served.live ? feed.served.live->record : fs::path();
+    const fs::path spool = feed.served.live ? feed.served.live->spool : fs::path();
     for (const auto& [key, file] :
          {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger),
-          std::pair("live.record", record),
+          std::pair("live.record", record), std::pair("live.spool", spool),
           std::pair("live.record", record.empty() ? record : order_file_of(record))}) {
       if (auto writable = check_file(file); !writable) {
         add(Grade::warning, fmt::format("{}: {}", key, writable.error().message));

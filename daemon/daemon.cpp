@@ -307,6 +307,7 @@ void Daemon::watch_disks() {
       add("journal", settings.journal);
       add("ledger", settings.ledger);
       if (settings.live) add("record", settings.live->record);
+      if (settings.live) add("spool", settings.live->spool);
     }
     return files;
   });

@@ -14,4 +14,5 @@
 #include "formats/record.h"           // one stored sequence
 #include "formats/schema.h"           // what a dataset says of itself
 #include "formats/share.h"            // which batches of a step are a subscription's
+#include "formats/spool.h"            // what a live feed's spool is made of
 #include "formats/terms.h"            // what decides which batches come, and what of it has changed

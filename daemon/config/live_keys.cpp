@@ -59,6 +59,10 @@ Fault read_late_groups(const ConfigNode& node, LateGroups& out) {
   return read_word_of(node, out, kLateGroups);
 }
 
+Fault read_spool_sync(const ConfigNode& node, bool& out) {
+  return read_word(node, out, {{"none", false}, {"commit", true}});
+}
+
 Fault read_staleness(const ConfigNode& node, std::optional<std::uint64_t>& out) {
   std::uint64_t most = 0;
   if (const Fault fault = read_count<0, 1'000'000'000>(node, most)) return fault;
@@ -224,6 +228,14 @@ const std::array kLiveKeys{
         {"record", "path of a folder; \"\" for none", R"("")", anew,
          "Dataset that gets what is delivered, with its order beside it"},
         [](auto& l) -> auto& { return l.record; }),
+    live_key<read_path>(
+        {"spool", "path of a folder; \"\" for none", R"("")", anew,
+         "Folder of what was accepted, so that it outlives the daemon"},
+        [](auto& l) -> auto& { return l.spool; }),
+    live_key<read_spool_sync>(
+        {"spool_sync", "none commit", R"("none")", anew,
+         "Whether what is accepted outlives a loss of power as well"},
+        [](auto& l) -> auto& { return l.spool_synced; }),
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ std::vector<fs::path> named_paths(const Config& config) {
     add(feed.served.journal);
     add(feed.served.ledger);
     if (feed.served.live) add(feed.served.live->record);
+    if (feed.served.live) add(feed.served.live->spool);
     add(feed.served.plan.order_file);
     add(feed.served.features.normalise.statistics);
     for (const StyleSettings& style : feed.served.features.styles) {
@@ -79,6 +80,7 @@ bool has_record(const FeedConfig& feed) {
 Result<void> resolve_written(Config& config) {
   Owners journals;
   Owners datasets;
+  Owners spools;
   // Their file systems are asked only where that matters: one may not answer.
   if (std::any_of(config.feeds.begin(), config.feeds.end(), has_record)) {
     for (const FeedConfig& feed : config.feeds) {
@@ -92,6 +94,9 @@ Result<void> resolve_written(Config& config) {
     auto own = resolve_own(name, "journal", feed.served.journal, journals);
     if (own && has_record(feed)) {
       own = resolve_own(name, "live.record", feed.served.live->record, datasets);
+    }
+    if (own && feed.served.live) {
+      own = resolve_own(name, "live.spool", feed.served.live->spool, spools);
     }
     if (!own) return own;
   }

@@ -40,6 +40,8 @@ select = "uniform"
 fresh_share = 0.5
 pool_sequences = 1000
 record = "/r"
+spool = "/s"
+spool_sync = "commit"
 [feed.plan]
 world = 2
 seed = 7
@@ -84,6 +86,8 @@ TEST_CASE("config: every key of a live feed is read") {
   const LiveFeedSettings live = live_of(kEveryKey);
   CHECK(live.allow_nan);
   CHECK(live.record == "/r");
+  CHECK(live.spool == "/s");
+  CHECK(live.spool_synced);
   REQUIRE(live.schema.fields.size() == 4);
   CHECK(live.schema.fields[1] ==
         FieldSpec{"logprobs", FieldKind::aligned, DType::float32, {2, 3}, {}});

@@ -105,6 +105,8 @@ const std::map<std::string, std::string> kOther{
     {"feed.live.fresh_share", "0.25"},
     {"feed.live.pool_sequences", "99"},
     {"feed.live.record", R"("/r")"},
+    {"feed.live.spool", R"("/s")"},
+    {"feed.live.spool_sync", R"("commit")"},
     {"feed.plan.order_file", "\"/o\"\norder = \"file\""},
     {"feed.features.like", R"("kaldi")"},
     {"feed.features.features", R"("mfcc")"},

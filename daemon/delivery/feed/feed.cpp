@@ -39,7 +39,8 @@ FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& r
   std::unique_ptr<LiveDesk> live;
   if (data.live) {
     live = std::make_unique<LiveDesk>(settings, data.live->outline().fingerprint.data, data.live,
-                                      Clock::now());
+                                      Clock::now(), resources.spooled.get());
+    resources.spooled.reset();
     live->set_slot_bytes(slots->arena->slot_bytes());
     if (resources.files.record) live->record_behind(resources.files.record->sequences());
   }

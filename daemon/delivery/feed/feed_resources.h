@@ -54,6 +54,7 @@ struct FeedResources {
   WorkQueue queue;
   std::optional<JournalState> journal;  ///< Empty where the feed has no queue.
   RecordFiles files;
+  std::unique_ptr<SpooledFeed> spooled;  ///< What files.spool had; null where there is none.
 };
 
 /// Opens settings.features for data, and has settings.recipe be it; nothing where there is none.

@@ -39,6 +39,8 @@ struct LiveFeedSettings {
   LiveSettings pool;
   bool allow_nan = false;  ///< Of float fields, infinities too: whether producers may push them.
   std::filesystem::path record;  ///< Dataset of what was delivered; empty: none is written.
+  std::filesystem::path spool;   ///< Folder of what was accepted; empty: it ends with the daemon.
+  bool spool_synced = false;     ///< What is accepted is on the disk, and survives a loss of power.
 };
 
 /// With so many slots each rank of a job of `world` ranks has a batch in hand and one in reserve,

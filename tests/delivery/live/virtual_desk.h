@@ -17,6 +17,7 @@
 
 #include "daemon/delivery/feed/live/live_desk.h"
 #include "daemon/delivery/feed/live/producer_area.h"
+#include "daemon/delivery/feed/live/spool/spool.h"
 #include "tests/delivery/live/raw_producer.h"
 
 namespace batchwright::test {
@@ -27,16 +28,20 @@ inline constexpr SessionId kOther{2};
 inline constexpr SessionId kTrainer{3};
 inline constexpr SessionId kNext{4};
 
-/// A LiveDesk that is driven by requests alone, and its clock. A session has one producer, 1.
+/// A LiveDesk that is driven by requests alone, and its clock. A session has one producer, 1. Where
+/// it has a spool, that is written before anything is sent; one desk at a time has it.
 class VirtualDesk {
  public:
   using Time = LiveDesk::Time;
 
   explicit VirtualDesk(const FeedSettings& settings, std::uint64_t incarnation = 1)
-      : source_(std::make_shared<LiveSource>(settings.live->schema, Fingerprint{incarnation, 2, 3},
+      : spooled_(open_spool(settings, incarnation)),
+        source_(std::make_shared<LiveSource>(settings.live->schema, Fingerprint{incarnation, 2, 3},
                                              settings.plan.world)),
-        desk_(settings, incarnation, source_, now_) {
+        desk_(settings, spooled_ ? spooled_->feed.incarnation : incarnation, source_, now_,
+              spooled_ ? &spooled_->feed : nullptr) {
     desk_.set_slot_bytes(std::size_t{1} << 24);
+    collect();
   }
 
   void ask(SessionId session, LiveRequest request) {
@@ -131,6 +136,7 @@ class VirtualDesk {
     return {};
   }
 
+  std::uint64_t first_step() const { return source_->first_kept(); }
   std::uint64_t steps() const { return source_->outline().steps(); }
   /// The numbers of a step's only batch, by producer.
   std::vector<std::pair<std::string, std::uint64_t>> rows(std::uint64_t step) const {
@@ -167,7 +173,21 @@ class VirtualDesk {
   LiveStatus status() const { return desk_.status(now_, true); }
 
  private:
+  static std::optional<Spool::Opened> open_spool(const FeedSettings& settings,
+                                                 std::uint64_t incarnation) {
+    if (settings.live->spool.empty()) return {};
+    auto opened = Spool::open(settings, incarnation);
+    REQUIRE_MESSAGE(opened, opened.error().message);
+    return std::move(*opened);
+  }
   void collect() {
+    if (desk_.is_spooled()) {
+      if (auto turn = desk_.take_turn()) {
+        std::vector<Record> records;
+        records.emplace_back(std::move(*turn));
+        REQUIRE(spooled_->spool->write(records));
+      }
+    }
     for (LiveDesk::Message& message : desk_.take_messages()) {
       auto decoded = ControlMessage::decode(
           std::as_bytes(std::span(message.bytes.data(), message.bytes.size())));
@@ -178,6 +198,7 @@ class VirtualDesk {
 
   const Time began_{std::chrono::hours(1)};
   Time now_ = began_;
+  std::optional<Spool::Opened> spooled_;  ///< Empty: there is no spool.
   std::shared_ptr<LiveSource> source_;
   LiveDesk desk_;
   std::map<SessionId, std::deque<ControlMessage>> sent_;

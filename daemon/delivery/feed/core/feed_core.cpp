@@ -280,7 +280,7 @@ void FeedCore::set_timer(FeedTimer timer, Time when) {
 
 /// What a subscription of the queue is told may rest on anything that was noted until now.
 std::uint64_t FeedCore::record_before(const Subscription& subscription) const {
-  return subscription.in_queue() ? parts_.desk.last_record() : 0;
+  return subscription.in_queue() || parts_.is_spooled() ? parts_.desk.last_record() : 0;
 }
 
 void FeedCore::act_after(std::uint64_t record, const SubscriptionKey& to, FeedAction action) {

@@ -158,6 +158,7 @@ class FeedCore {
   bool refuse_if_gone(Subscription& subscription, const BatchId& id);
   void note_released(const Subscription& subscription);
   void tend_live();
+  void note_turn();
 
   // What all of them use.
   bool has_failed() const { return parts_.life.has_ended(); }

@@ -8,6 +8,12 @@
 #include "daemon/delivery/feed/core/feed_core.h"
 
 namespace batchwright {
+namespace {
+
+/// In the place of a subscription's number: what is sent to a session's producers.
+constexpr SubscriptionNumber kNoSubscription{~decltype(SubscriptionNumber::value){0}};
+
+}  // namespace
 
 void FeedCore::take(LiveAsked event) {
   if (!has_failed()) parts_.live->on(event.client, std::move(event.asked), now_);
@@ -67,10 +73,18 @@ void FeedCore::note_released(const Subscription& subscription) {
   parts_.live->released(FeedParts::trainer_of(subscription), upto, now_);
 }
 
+/// What the feed's spool has to note comes before all that is told of it.
+void FeedCore::note_turn() {
+  if (!parts_.is_spooled()) return;
+  if (auto turn = parts_.live->take_turn()) parts_.desk.note_turn(std::move(*turn));
+}
+
 /// Steps that were cut are for those that wait for them, and what was decided is told.
 void FeedCore::tend_live() {
   LiveDesk& live = *parts_.live;
+  note_turn();
   while (live.take_news() && !has_failed()) {
+    note_turn();  // before the tickets of its steps
     due_.ahead = true;
     serve_all(parts_.subscriptions.keys());
   }
@@ -78,8 +92,10 @@ void FeedCore::tend_live() {
   if (const auto oldest = parts_.oldest_step()) live.keep_from(*oldest, parts_.queued_step());
   // Before a slot is taken for what can be assembled no more.
   if (live.first_kept() != kept) serve_all(parts_.subscriptions.keys());
+  note_turn();
   for (LiveDesk::Message& message : live.take_messages()) {
-    act(Send{message.to, std::move(message.bytes)});
+    const SubscriptionKey to{message.to, kNoSubscription};
+    send(live.is_spooled() ? parts_.desk.last_record() : 0, to, std::move(message.bytes));
   }
   const std::size_t wanted = live.wanted_slot_bytes();
   if (wanted != 0 && !std::exchange(slots_grow_, true)) act(GrowSlots{wanted});

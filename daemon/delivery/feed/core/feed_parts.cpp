@@ -114,7 +114,8 @@ bool FeedParts::another_can_have(BatchIndex index, QueueOwner owner) const {
 
 std::vector<Cohort> FeedParts::cohorts() const {
   if (!life.had_client()) {
-    const Cursor start(whole_share(settings.plan.world), first_epoch, Step{0});
+    const Step first = live ? live->first_kept() : Step{0};
+    const Cursor start(whole_share(settings.plan.world), first_epoch, first);
     return {{{start, plans.steps(first_epoch), 0, nullptr, {}}, &kEmptyPlace}};
   }
   std::vector<Cohort> all;

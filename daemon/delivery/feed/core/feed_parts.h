@@ -87,10 +87,12 @@ struct FeedParts {
   PlanStore plans;
   FeedLife life;
   std::unique_ptr<LiveDesk> live = nullptr;  ///< Null: the feed has a dataset.
-  Epoch first_epoch;                         ///< That the feed begins with.
-  std::uint64_t sequences;                   ///< Of the data that it serves.
-  WaitedSeconds waited_before;               ///< What subscriptions waited that are gone.
-  WaitingTimes::Time last_subscribed{};      ///< When the last client subscribed.
+  /// Whether all that its clients are told waits for the spool.
+  bool is_spooled() const { return live && live->is_spooled(); }
+  Epoch first_epoch;                     ///< That the feed begins with.
+  std::uint64_t sequences;               ///< Of the data that it serves.
+  WaitedSeconds waited_before;           ///< What subscriptions waited that are gone.
+  WaitingTimes::Time last_subscribed{};  ///< When the last client subscribed.
 
   /// After plans were made or dropped.
   void note_plans() { subscriptions.set_planned(plans.numbers()); }

@@ -27,6 +27,13 @@ class KeptSequences {
   const std::shared_ptr<const PushedSequence>& at(std::uint64_t arrival) const {
     return all_.at(arrival).sequence;
   }
+  ProducerId producer_of(std::uint64_t arrival) const { return all_.at(arrival).producer; }
+  /// False for one that is kept no more.
+  bool is_held(std::uint64_t arrival) const {
+    const auto found = all_.find(arrival);
+    return found != all_.end() && found->second.held;
+  }
+  bool in_pool(std::uint64_t arrival) const { return all_.at(arrival).in_pool; }
   /// It has left the pool; it may be told again with each of its steps.
   void leave_pool(std::uint64_t arrival);
   /// A step has these, which it may name several times.

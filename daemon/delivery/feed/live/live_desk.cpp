@@ -26,17 +26,20 @@ std::optional<std::uint64_t> until(std::uint64_t now_ms, std::int64_t timeout_ms
 }  // namespace
 
 LiveDesk::LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
-                   std::shared_ptr<LiveSource> source, Time began)
+                   std::shared_ptr<LiveSource> source, Time began, const SpooledFeed* spooled)
     : settings_(*settings.live),
       incarnation_(incarnation),
-      began_(began),
-      pool_(settings_.pool),
+      clock_{began},
+      pool_(spooled != nullptr ? LivePool(settings_.pool, spooled->pool, results_)
+                               : LivePool(settings_.pool)),
       producers_(std::make_shared<FrameRoom>(settings_.pool.pool_bytes + kMaxControlBytes,
                                              kFramesToPool * settings_.pool.pool_bytes)),
       kept_([this](ProducerId id, const PushedSequence& sequence, bool in_area) {
         freed(id, sequence, in_area);
       }),
-      gate_(settings, std::move(source)) {}
+      gate_(settings, std::move(source)) {
+  if (spooled != nullptr) resume(*spooled, settings.queue_grace);
+}
 
 void LiveDesk::on(const ClientInfo& client, LiveRequest request, Time now) {
   pass_time(now);
@@ -69,8 +72,10 @@ std::optional<LiveDesk::Time> LiveDesk::next_deadline() const {
   for (const VersionWait& wait : version_waits_) {
     if (wait.until_ms && (!next || *wait.until_ms < *next)) next = wait.until_ms;
   }
+  const auto kept = spool_ ? spool_->kept_until_ms() : std::nullopt;
+  if (kept && (!next || *kept < *next)) next = kept;
   if (!next) return {};
-  return began_ + std::chrono::milliseconds(*next);
+  return clock_.began + std::chrono::milliseconds(*next);
 }
 
 std::vector<LiveDesk::Message> LiveDesk::take_messages() {
@@ -134,6 +139,7 @@ void LiveDesk::handle(const ClientInfo& client, const ProduceAsked& asked) {
                                            utf8(name), describe(producer.client)));
   }
   producers_.connect(producer, key);
+  if (spool_) spool_->touched(producer.id);
   producer.client = client;
   producer.area = asked.area;
   wire::ProducedT answer;
@@ -160,7 +166,7 @@ void LiveDesk::handle(const ClientInfo& client, PushAsked asked) {
     return send(client.session, std::move(*answer));
   }
   PushUnderWay& push = producer->push.emplace();
-  push.until_ms = until(now_ms_, asked.push.timeout_ms);
+  push.until_ms = until(clock_.now_ms, asked.push.timeout_ms);
   push.bytes = asked.push.framed ? std::move(asked.frame) : producer->area;
   push.push = std::move(asked.push);
   offer(*producer);
@@ -227,6 +233,7 @@ void LiveDesk::close(LiveProducer& producer) {
   const auto is_its = [&producer](const auto& entry) { return entry.second == producer.id; };
   std::erase_if(asked_, is_its);
   producers_.disconnect(producer);
+  if (spool_) spool_->touched(producer.id);
   tell(ProducerGone{producer.id});
 }
 
@@ -247,14 +254,15 @@ void LiveDesk::handle(const ClientInfo& client, const wire::ListOutcomesT& quest
 
 void LiveDesk::handle(const ClientInfo& client, const wire::AdvanceT& advance) {
   tell(LiveAdvance{advance.version, advance.restored, advance.replays});
-  seen_.advanced_ms = now_ms_;
+  if (spool_) spool_->counted();
+  seen_.advanced_ms = clock_.now_ms;
   tell_version({client.session, advance.question, 0, {}}, {});
   look_at_versions();
 }
 
 void LiveDesk::handle(const ClientInfo& client, const wire::AwaitVersionT& question) {
   const VersionWait wait{client.session, question.question, question.above,
-                         until(now_ms_, question.timeout_ms)};
+                         until(clock_.now_ms, question.timeout_ms)};
   if (version_waits_.size() >= kMostVersionWaits) {
     return tell_version(
         wait, Error{ErrorCode::does_not_fit,
@@ -267,6 +275,7 @@ void LiveDesk::handle(const ClientInfo& client, const wire::AwaitVersionT& quest
 void LiveDesk::handle(const ClientInfo& /*client*/, const wire::EndFeedT& /*request*/) {
   if (pool_.has_ended()) return;
   tell(LiveEnd{});
+  if (spool_) spool_->counted();
   for (const auto& [key, id] : producers_.connected()) {
     const LiveProducer& producer = producers_.at(id);
     if (producer.push) continue;  // the answer to it says so
@@ -292,7 +301,7 @@ void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& e
 void LiveDesk::look_at_versions() {
   const std::uint64_t version = pool_.version();
   std::erase_if(version_waits_, [&](const VersionWait& wait) {
-    const bool over = wait.until_ms && *wait.until_ms <= now_ms_;
+    const bool over = wait.until_ms && *wait.until_ms <= clock_.now_ms;
     if (version <= wait.above && !over) return false;
     std::optional<Error> error;
     if (version <= wait.above) {

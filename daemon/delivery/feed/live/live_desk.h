@@ -19,6 +19,7 @@
 #include "daemon/delivery/feed/live/live_trainers.h"
 #include "daemon/delivery/feed/live/producer.h"
 #include "daemon/delivery/feed/live/record_desk.h"
+#include "daemon/delivery/feed/live/spool/spool_desk.h"
 #include "daemon/delivery/feed/live/step_gate.h"
 #include "daemon/live/live.h"
 #include "daemon/stats/stats.h"
@@ -40,9 +41,10 @@ class LiveDesk {
     flatbuffers::DetachedBuffer bytes;
   };
 
-  /// Time counts from `began`. `source` gets the steps.
+  /// Time counts from `began`. `source` gets the steps. `spooled`: what the feed's spool had; null
+  /// where it has none.
   LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
-           std::shared_ptr<LiveSource> source, Time began);
+           std::shared_ptr<LiveSource> source, Time began, const SpooledFeed* spooled = nullptr);
   /// What is delivered goes to a record, which has so many sequences.
   void record_behind(std::uint64_t sequences) { record_.emplace(sequences, incarnation_); }
   LiveDesk(const LiveDesk&) = delete;
@@ -78,6 +80,11 @@ class LiveDesk {
   Step first_kept() const { return Step{gate_.source().first_kept()}; }
   /// Whether there are more steps, or the feed has ended, since this was asked last.
   bool take_news() { return gate_.take_news(); }
+
+  bool is_spooled() const { return spool_.has_value(); }
+  /// What is to be written to the spool, and was not taken before. Messages that were made by now
+  /// may be sent once it is written.
+  std::optional<SpoolTurn> take_turn();
 
   bool is_recorded() const { return record_.has_value(); }
   /// Whether a step is held back until more of those before it are recorded.
@@ -150,6 +157,12 @@ class LiveDesk {
   }
   std::uint64_t ms(Time time) const;
 
+  // spool/live_resume.cpp
+  void resume(const SpooledFeed& spooled, std::chrono::milliseconds grace);
+  LiveStep step_of(const SpooledStep& step) const;
+  SpoolCounts counts() const;
+  void release_past(Step first);
+
   // live_desk_status.cpp: what it counts, and says of itself.
   void pass_time(Time now);
   void add_waits(ProducerWaits& waits, std::uint64_t passed_ms) const;
@@ -165,10 +178,12 @@ class LiveDesk {
 
   const LiveFeedSettings settings_;
   const std::uint64_t incarnation_;
-  const Time began_;
-  std::uint64_t now_ms_ = 0;  ///< Since then.
-  LivePool pool_;
+  struct Clock {
+    Time began;
+    std::uint64_t now_ms = 0;  ///< Since then.
+  } clock_;
   LiveResults results_;
+  LivePool pool_;
   ProducerTable producers_;
   std::map<std::uint64_t, ProducerId> asked_;  ///< Events of claims and pushes that wait.
   KeptSequences kept_;
@@ -177,6 +192,7 @@ class LiveDesk {
   std::vector<VersionWait> version_waits_;
   std::vector<Message> messages_;
   std::optional<RecordDesk> record_;  ///< Empty: there is no record.
+  std::optional<SpoolDesk> spool_;    ///< Empty: there is no spool.
   Seen seen_;
 };
 

@@ -20,10 +20,10 @@ std::optional<LiveStatus::Seconds> ago(const std::optional<std::uint64_t>& at_ms
 /// Until now all has waited that waited at the last event. A look at the pool in each millisecond
 /// in which something happens, and none at a sequence.
 void LiveDesk::pass_time(Time now) {
-  const std::uint64_t before = now_ms_;
+  const std::uint64_t before = clock_.now_ms;
   const std::uint64_t after = ms(now);
   if (after != before) add_waits(seen_.counts.waited, after - before);
-  now_ms_ = after;
+  clock_.now_ms = after;
 }
 
 /// So many milliseconds have passed, and nothing else has happened.
@@ -44,7 +44,7 @@ void LiveDesk::count_accepted(LiveProducer& producer, const PushedSequence& sequ
   ++seen_.counts.accepted;
   seen_.counts.accepted_frames += length_of(sequence);
   seen_.counts.accepted_bytes += bytes;
-  seen_.pushed_ms = producer.pushed_ms = now_ms_;
+  seen_.pushed_ms = producer.pushed_ms = clock_.now_ms;
   producer.accepted_bytes += bytes;
   producer.held_bytes += bytes;
 }
@@ -53,7 +53,7 @@ LiveStatus LiveDesk::status(Time now, bool with_producers) const {
   const std::uint64_t now_ms = ms(now);
   LiveStatus status;
   status.counts = seen_.counts;
-  add_waits(status.counts.waited, now_ms - now_ms_);  // waits at hand count, too
+  add_waits(status.counts.waited, now_ms - clock_.now_ms);  // waits at hand count, too
   status.version_ago = ago(seen_.advanced_ms, now_ms);
   status.max_staleness = settings_.pool.max_staleness;
   status.pushed_ago = ago(seen_.pushed_ms, now_ms);

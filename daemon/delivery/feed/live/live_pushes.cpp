@@ -32,6 +32,7 @@ void LiveDesk::offer(LiveProducer& producer) {
     if (number < producer.next) {  // a repeat
       producer.outcomes.count_duplicate();
       ++seen_.counts.duplicates;
+      if (spool_) spool_->touched(producer.id);
       push.key_at += origin.key_bytes();
       ++push.next;
       continue;
@@ -48,7 +49,7 @@ void LiveDesk::offer(LiveProducer& producer) {
     if (origin.group() != kNoGroup) event.group = origin.group();
     event.group_size = origin.group_size();
     event.weight = origin.weight();
-    event.timeout_ms = time_left(push.until_ms, now_ms_);
+    event.timeout_ms = time_left(push.until_ms, clock_.now_ms);
     push.offered = *std::move(offered);
     push.event = tell(event);
     asked_.emplace(push.event, producer.id);
@@ -92,6 +93,8 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
   sequence->version = origin.version();
   sequence->version_newest = origin.version_newest();
   sequence->group = origin.group();
+  sequence->group_size = origin.group_size();
+  sequence->weight = origin.weight();
   if (record_) {
     const std::size_t bytes = record_bytes({sequence->key, sequence->fields});
     if (bytes > kMaxRecordBytes) {

@@ -65,15 +65,26 @@ Result<FeedResources> make_live_resources(const FeedSettings& settings, const Fe
                                           const std::stop_token& stop) {
   auto arena = Arena::create(needs.slots, needs.slot_bytes, settings.huge_pages, stop);
   if (!arena) return arena.error();
-  const Fingerprint fingerprint = fingerprint_of_live(settings, new_incarnation());
   FeedResources resources;
+  std::uint64_t incarnation = new_incarnation();
+  LeaseNumber next_lease = {};
+  if (!settings.live->spool.empty()) {
+    auto opened = Spool::open(settings, incarnation);
+    if (!opened) return Error{opened.error().code, "live.spool: " + opened.error().message};
+    resources.files.spool = std::move(opened->spool);
+    resources.spooled = std::make_unique<SpooledFeed>(std::move(opened->feed));
+    resources.queue = std::move(opened->queue);
+    next_lease = opened->next_lease;
+    incarnation = resources.spooled->incarnation;
+  }
+  const Fingerprint fingerprint = fingerprint_of_live(settings, incarnation);
   FeedData& data = resources.data;
   data.live = std::make_shared<LiveSource>(settings.live->schema, fingerprint, settings.plan.world);
   data.first_epoch = {nullptr, data.live, {}, {}, 0.0};
   data.few_slots = about_slots(settings, needs.slots);
   resources.arena = std::move(*arena);
-  // Its queue is as long as its pool: it ends with the daemon, and no file has it.
-  resources.journal = JournalState{"", fingerprint, {}, 0, 0};
+  // Its queue is as long as its pool: its spool has it, or no file.
+  resources.journal = JournalState{"", fingerprint, next_lease, 0, 0};
   if (!settings.ledger.empty()) {
     auto ledger = open_ledger(settings.ledger.string());
     if (!ledger) return ledger.error();

@@ -41,6 +41,11 @@ void LiveSource::add(std::vector<LiveBatch> batches) {
   }
 }
 
+void LiveSource::begin_at(std::uint64_t step) {
+  const MutexLock lock(mutex_);
+  first_ = step * world_;
+}
+
 void LiveSource::keep_from(std::uint64_t step) {
   const MutexLock lock(mutex_);
   while (!batches_.empty() && first_ < step * world_) {

@@ -23,6 +23,8 @@ struct PushedSequence {
   std::uint64_t version = 0;
   std::uint64_t version_newest = 0;
   std::uint64_t group = kNoGroup;
+  std::uint32_t group_size = 0;
+  float weight = 1;
 
   /// Of all fields.
   std::uint64_t bytes() const {
@@ -47,6 +49,8 @@ class LiveSource final : public BatchSource {
   LiveSource(Schema schema, Fingerprint fingerprint, std::uint32_t world)
       : schema_(std::move(schema)), fingerprint_(fingerprint), world_(world) {}
 
+  /// For a feed that goes on: its first step is this one.
+  void begin_at(std::uint64_t step);
   /// The next step has been cut, of `world` batches.
   void add(std::vector<LiveBatch> batches);
   /// Lets go of the steps before this one. Their batches can be assembled no more.

@@ -35,11 +35,13 @@ std::optional<LiveDrop> drop_of(const LiveChange& change) {
 }  // namespace
 
 std::uint64_t LiveDesk::ms(Time time) const {
-  const auto since = std::chrono::floor<std::chrono::milliseconds>(time - began_).count();
-  return std::max(now_ms_, static_cast<std::uint64_t>(std::max<std::int64_t>(since, 0)));
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(time - clock_.began).count();
+  return std::max(clock_.now_ms, static_cast<std::uint64_t>(std::max<std::int64_t>(since, 0)));
 }
 
-std::uint64_t LiveDesk::tell(const LiveEvent& event) { return pool_.on(event, now_ms_, results_); }
+std::uint64_t LiveDesk::tell(const LiveEvent& event) {
+  return pool_.on(event, clock_.now_ms, results_);
+}
 
 /// Those whose sequence was accepted offer the next one.
 void LiveDesk::take_results() {
@@ -55,6 +57,8 @@ void LiveDesk::digest() {
   for (const LiveChange& change : results.changes) {
     if (change.state == SequenceState::waiting) accepted(change);
   }
+  if (spool_) spool_->cut(results.steps, results.changes);
+  if (spool_) spool_->groups(results.groups);
   for (const LiveStep& step : results.steps) add_step(step);
   for (const LiveChange& change : results.changes) {
     if (change.state != SequenceState::waiting) changed(change);
@@ -77,6 +81,7 @@ void LiveDesk::accepted(const LiveChange& change) {
   count_accepted(producer, *sequence);
   kept_.add(sequence, producer.id, !push.push.framed);
   producers_.note_accepted(producer);
+  if (spool_) spool_->accepted(sequence, change);
 }
 
 void LiveDesk::changed(const LiveChange& change) {
@@ -87,12 +92,17 @@ void LiveDesk::changed(const LiveChange& change) {
     seen_.counts.dropped_frames += length_of(*kept_.at(change.arrival));
   }
   if (!producer.key) producer.outcomes.forget_settled();
-  if (change.left) kept_.leave_pool(change.arrival);
+  if (spool_) spool_->changed(change);
+  if (!change.left) return;
+  // What its record waits for is neither in the pool nor in a step.
+  if (spool_ && kept_.is_held(change.arrival)) spool_->left(change.arrival);
+  kept_.leave_pool(change.arrival);
 }
 
 /// Of an area that the producer had before, it knows nothing.
 void LiveDesk::freed(ProducerId id, const PushedSequence& sequence, bool in_area) {
   if (record_) record_->forget(sequence.arrival);
+  if (spool_) spool_->freed(sequence.arrival);
   LiveProducer& producer = producers_.at(id);
   producer.held_bytes -= sequence.bytes();
   if (in_area && producer.key && sequence.memory == producer.area.memory) {
@@ -223,7 +233,10 @@ void LiveDesk::delivered(Step step) {
     batches.push_back(gate_.source().find({step.value * settings_.pool.world + i}));
     must(batches.back() != nullptr, "a step that is delivered is kept");
   }
-  for (const auto& sequence : record_->add(step, batches)) kept_.hold(sequence->arrival);
+  for (const auto& sequence : record_->add(step, batches)) {
+    kept_.hold(sequence->arrival);
+    if (spool_ && !kept_.in_pool(sequence->arrival)) spool_->left(sequence->arrival);
+  }
 }
 
 std::vector<RecordedStep> LiveDesk::take_steps() {
@@ -238,6 +251,7 @@ void LiveDesk::recorded(std::uint64_t upto) {
 }
 
 void LiveDesk::keep_from(Step step, std::optional<Step> queued) {
+  if (spool_ && spool_->keeps_all(clock_.now_ms)) return;
   std::uint64_t first = step.value;
   kept_.keep_from(first);
   // The newest that trainers can have is kept, however large, and what is held back behind it.
@@ -250,6 +264,7 @@ void LiveDesk::keep_from(Step step, std::optional<Step> queued) {
   }
   gate_.source().keep_from(first);
   if (record_) record_->keep_from(first_kept());
+  if (spool_) release_past(first_kept());
 }
 
 }  // namespace batchwright

@@ -40,6 +40,17 @@ void Outcomes::forget_settled() {
   latest_ = {};
 }
 
+void Outcomes::resume(const SpooledProducer& known) {
+  first_ = known.first;
+  latest_.clear();
+  for (const std::uint8_t outcome : known.outcomes) {
+    latest_.push_back(static_cast<wire::Outcome>(outcome));
+  }
+  std::copy_n(known.totals.begin(), std::min(known.totals.size(), totals_.size()), totals_.begin());
+  refused_full_ = known.refused_full;
+  duplicates_ = known.duplicates;
+}
+
 Result<std::vector<FieldValue>> fields_of(const Schema& schema,
                                           std::span<const std::uint32_t> lengths,
                                           std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -84,6 +95,18 @@ Result<LiveProducer*> ProducerTable::named(const std::string& name) {
   names_.emplace(name, made->id);
   all_.push_back(std::move(made));
   return all_.back().get();
+}
+
+void ProducerTable::resume(const std::vector<SpooledProducer>& known) {
+  for (const SpooledProducer& one : known) {
+    auto made = std::make_unique<LiveProducer>();
+    made->id = static_cast<ProducerId>(all_.size());
+    made->name = std::make_shared<const std::string>(one.name);
+    made->next = one.next;
+    made->outcomes.resume(one);
+    names_.emplace(one.name, made->id);
+    all_.push_back(std::move(made));
+  }
 }
 
 void ProducerTable::connect(LiveProducer& producer, const ProducerKey& key) {

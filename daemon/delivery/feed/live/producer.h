@@ -16,6 +16,7 @@
 #include "daemon/delivery/feed/live/frame_parts.h"
 #include "daemon/delivery/feed/live/live_requests.h"
 #include "daemon/delivery/feed/live/live_source.h"
+#include "daemon/delivery/feed/live/spool/spool_turn.h"
 #include "daemon/live/live.h"
 #include "formats/formats.h"
 
@@ -38,6 +39,10 @@ class Outcomes {
   /// Those of `count` numbers from `first` on, as far as they are remembered; `first` becomes the
   /// first that is.
   std::vector<wire::Outcome> list(std::uint64_t& first, std::uint64_t count) const;
+  /// The first number that is remembered, or will be.
+  std::uint64_t first() const { return first_; }
+  /// Goes on with what was known before.
+  void resume(const SpooledProducer& known);
   /// Sequences in each state.
   const std::array<std::uint64_t, kOutcomes>& totals() const { return totals_; }
   /// Forgets them one by one where all are settled. The sums stay.
@@ -114,6 +119,9 @@ class ProducerTable {
   Result<LiveProducer*> named(const std::string& name);
   LiveProducer& at(ProducerId id) { return *all_.at(id); }
   const LiveProducer& at(ProducerId id) const { return *all_.at(id); }
+  /// The table is empty: these are known from before. Those that gave themselves no name never come
+  /// again.
+  void resume(const std::vector<SpooledProducer>& known);
   void connect(LiveProducer& producer, const ProducerKey& key);
   void disconnect(LiveProducer& producer);
   std::vector<ProducerKey> keys_of(SessionId session) const;

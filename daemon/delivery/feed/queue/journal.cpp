@@ -26,27 +26,6 @@ constexpr int kMostTries = 16;
 /// Some records of a journal, and some lines of a ledger.
 constexpr std::uint64_t kRoomBytes = 64 * 1024;
 
-/// What one sound record says of the queue. Returns the number of batches before a given one that
-/// have none.
-std::uint64_t take(const JournalRecord& record, WorkQueue& queue) {
-  const LeaseNumber lease{record.first};
-  const QueueOwner owner{record.third};
-  switch (record.kind) {
-    case Kind::plan: break;
-    case Kind::epoch: queue.begin(Epoch{record.second}); break;
-    case Kind::given: return queue.give(lease, BatchIndex{record.second}, owner);
-    case Kind::done:
-      if (record.second == JournalRecord::kSetAside) {
-        queue.set_aside(lease, owner);
-      } else {
-        queue.done(lease, owner);
-      }
-      break;
-    case Kind::returned: queue.give_up(lease, owner); break;
-  }
-  return 0;
-}
-
 /// What its file says of a journal.
 struct ReadJournal {
   JournalState state;
@@ -61,7 +40,7 @@ Result<ReadJournal> read_journal(const KeptFile& file, WorkQueue& queue) {
   const auto content = scan_journal(
       [&file](std::span<std::byte> into, std::uint64_t offset) { return file.read(into, offset); },
       [&state, &queue](const JournalRecord& record) {
-        state.lost_batches += take(record, queue);
+        state.lost_batches += take_record(record, queue);
         if (record.kind == Kind::plan)
           state.fingerprint = {record.first, record.second, record.third};
         if (record.kind == Kind::epoch) state.next_lease = LeaseNumber{record.first};
@@ -88,6 +67,25 @@ Result<bool> is_cut_off(const KeptFile& file) {
 }
 
 }  // namespace
+
+std::uint64_t take_record(const JournalRecord& record, WorkQueue& queue) {
+  const LeaseNumber lease{record.first};
+  const QueueOwner owner{record.third};
+  switch (record.kind) {
+    case Kind::plan: break;
+    case Kind::epoch: queue.begin(Epoch{record.second}); break;
+    case Kind::given: return queue.give(lease, BatchIndex{record.second}, owner);
+    case Kind::done:
+      if (record.second == JournalRecord::kSetAside) {
+        queue.set_aside(lease, owner);
+      } else {
+        queue.done(lease, owner);
+      }
+      break;
+    case Kind::returned: queue.give_up(lease, owner); break;
+  }
+  return 0;
+}
 
 Error KeptFile::failed(const char* doing) const {
   return {ErrorCode::io_error, fmt::format("{}: {}: {}", name(), doing, reason_with_limit(errno))};

@@ -62,6 +62,10 @@ class KeptFile {
 /// for the disk.
 using Sync = std::function<int(int descriptor)>;
 
+/// Notes in `queue` what a sound record says of it. Returns the number of batches before a given
+/// one that have none.
+std::uint64_t take_record(const JournalRecord& record, WorkQueue& queue);
+
 /// The file that lets a queue outlive the daemon: the batches given, their owners, and those done.
 /// Layout: README.md.
 ///

@@ -12,6 +12,7 @@
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/live/recorded_step.h"
+#include "daemon/delivery/feed/live/spool/spool_turn.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 
@@ -31,7 +32,8 @@ struct BeginJournal {
 /// No record follows: the files are closed.
 struct CloseFiles {};
 /// What a feed has written, in order. All but the last kind are numbered from 1, in that order.
-using Record = std::variant<JournalRecord, LedgerLine, BeginJournal, RecordedStep, CloseFiles>;
+using Record =
+    std::variant<JournalRecord, LedgerLine, BeginJournal, RecordedStep, SpoolTurn, CloseFiles>;
 
 /// How far the kernel has the records, or that it could not take one: of those after it none is
 /// written then.
@@ -78,6 +80,9 @@ class QueueDesk {
   /// The number of the last record that anything told may rest on, so of the journal or the ledger;
   /// 0: there was none. No message waits for the journal to begin with an epoch.
   std::uint64_t last_record() const { return last_record_; }
+
+  /// A turn of a live feed that has a spool.
+  void note_turn(SpoolTurn turn) { note(std::move(turn)); }
 
   /// Whether there is a queue, and its journal is open.
   bool is_open() const { return journal_.has_value(); }

@@ -15,6 +15,15 @@ bool stands_alone(const Record& record) {
   return std::holds_alternative<BeginJournal>(record) || std::holds_alternative<CloseFiles>(record);
 }
 
+/// Whether one file has both.
+bool go_together(const Record& a, const Record& b) {
+  const auto is_of_queue = [](const Record& record) {
+    return std::holds_alternative<JournalRecord>(record) ||
+           std::holds_alternative<SpoolTurn>(record);
+  };
+  return a.index() == b.index() || (is_of_queue(a) && is_of_queue(b));
+}
+
 }  // namespace
 
 /// What the loop and the thread of the files share.
@@ -49,7 +58,7 @@ struct RecordWriter::Queue {
     }
     for (auto first = records.begin(); first != records.end();) {
       const auto next = std::find_if(first, records.end(), [first](const Record& record) {
-        return record.index() != first->index();
+        return !go_together(record, *first);
       });
       write({first, next});
       first = next;
@@ -65,6 +74,7 @@ struct RecordWriter::Queue {
     if (failure) return;
     if (std::holds_alternative<RecordedStep>(records.front())) return write_steps(records);
     const bool is_line = std::holds_alternative<LedgerLine>(records.front());
+    if (!is_line && files.spool) return write_turns(records);
     if (!is_line && !files.journal) {  // a live feed's queue, which ends with the daemon
       written += records.size();
       return;
@@ -87,6 +97,11 @@ struct RecordWriter::Queue {
       return files.record->write(steps);
     });
     note(done, records.size());
+  }
+
+  void write_turns(std::span<const Record> records) {
+    note_current(*files.spool);
+    note(caught(ErrorCode::busy, "", [&] { return files.spool->write(records); }), records.size());
   }
 
   void note(const Result<void>& done, std::size_t records) {
@@ -121,6 +136,8 @@ struct RecordWriter::Queue {
     }
     if (files.record) note_current(*files.record);
     files.record.reset();
+    if (files.spool) note_current(*files.spool);
+    files.spool.reset();
   }
 
   /// For lack of memory it is not known.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace batchwright {
 
@@ -16,6 +17,14 @@ void WorkQueue::begin(Epoch epoch) {
   back_.clear();
   out_.clear();
   undone_.clear();
+}
+
+void WorkQueue::resume(State state) {
+  epoch_ = Epoch{0};
+  unused_ = state.unused;
+  back_ = {state.back.begin(), state.back.end()};
+  out_ = std::move(state.out);
+  undone_ = std::move(state.undone);
 }
 
 std::optional<BatchIndex> WorkQueue::ahead(std::uint64_t distance, std::uint64_t batches) const {

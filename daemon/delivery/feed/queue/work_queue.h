@@ -50,6 +50,17 @@ class WorkQueue {
     bool set_aside = false;   ///< It counts as done, and is given to nobody.
   };
 
+  /// All of it, as plain values.
+  struct State {
+    std::uint64_t unused = 0;         ///< The first batch that was never given.
+    std::vector<std::uint64_t> back;  ///< Batches that came back.
+    std::map<LeaseNumber, Given> out;
+    std::map<std::uint64_t, Undone> undone;
+  };
+  State state() const { return {unused_, {back_.begin(), back_.end()}, out_, undone_}; }
+  /// Goes on so in epoch 0.
+  void resume(State state);
+
   Epoch epoch() const { return epoch_; }
   void begin(Epoch epoch);
 

@@ -1,0 +1,81 @@
+// A live feed that goes on where a spool has it.
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/delivery/feed/live/live_desk.h"
+
+namespace batchwright {
+namespace {
+
+/// Among the trainers, those of the time before the daemon started: no session has this number.
+constexpr TrainerKey kPast{SessionId{~decltype(SessionId::value){0}}, {}};
+
+}  // namespace
+
+/// The pool has taken up its part.
+void LiveDesk::resume(const SpooledFeed& spooled, std::chrono::milliseconds grace) {
+  must(trainers_.get(kPast).id == spooled.pool.holder, "the first trainer is that of the past");
+  trainers_.get(kPast).joined = true;
+  producers_.resume(spooled.producers);
+  const auto until = static_cast<std::uint64_t>(grace.count());
+  spool_.emplace(spooled.counts.kept_from,
+                 spooled.steps.empty() ? std::nullopt : std::optional(until));
+  for (const SpooledProducer& producer : spooled.producers) {
+    if (!producer.is_settled) continue;
+    spool_->touched(producer.id, producer.first);
+    spool_->touched(producer.id, producer.first + producer.outcomes.size() - 1);
+  }
+  gate_.source().begin_at(spooled.counts.kept_from);
+  for (std::size_t i = 0; i < spooled.sequences.size(); ++i) {
+    const ProducerId id = spooled.pool.sequences[i].push.producer;
+    LiveProducer& producer = producers_.at(id);
+    auto sequence = std::make_shared<PushedSequence>(*spooled.sequences[i]);
+    sequence->producer = producer.name;
+    producer.held_bytes += sequence->bytes();
+    kept_.add(std::move(sequence), id, false);
+  }
+  for (const SpooledStep& step : spooled.steps) add_step(step_of(step));
+  for (const LivePoolState::Sequence& sequence : spooled.pool.sequences) {
+    if (sequence.left) kept_.leave_pool(sequence.arrival);
+  }
+  if (spooled.counts.ended) gate_.end();
+  digest();
+}
+
+/// A step that was cut before, with what its sequences say.
+LiveStep LiveDesk::step_of(const SpooledStep& spooled) const {
+  LiveStep step;
+  step.step = spooled.step;
+  step.version = spooled.version;
+  for (const auto& rows : spooled.batches) {
+    auto& batch = step.batches.emplace_back();
+    for (const SpooledRow& row : rows) {
+      const PushedSequence& sequence = *kept_.at(row.arrival);
+      batch.push_back({.producer = kept_.producer_of(row.arrival),
+                       .number = sequence.number,
+                       .arrival = row.arrival,
+                       .weight = row.weight,
+                       .zeroed = row.zeroed,
+                       .filler = row.filler});
+    }
+  }
+  return step;
+}
+
+SpoolCounts LiveDesk::counts() const {
+  return {
+      pool_.steps(),         pool_.arrivals(),  pool_.first_ahead(), gate_.source().first_kept(),
+      pool_.largest_group(), pool_.has_ended(), pool_.versions()};
+}
+
+std::optional<SpoolTurn> LiveDesk::take_turn() { return spool_->take(counts(), producers_); }
+
+/// Those of the past have released the steps before this one: no slot and no room has them.
+void LiveDesk::release_past(Step first) {
+  const LiveTrainer past = trainers_.get(kPast);
+  while (const auto step = spool_->release_before(first.value)) tell(LiveRelease{past.id, *step});
+  take_results();
+}
+
+}  // namespace batchwright
