@@ -63,8 +63,8 @@ def thread_seconds(pid, main):
 
 
 class Daemon:
-    """Runs with `config`, in which {endpoint} stands for the address of its socket. `enter` is
-    called in its process before it begins."""
+    """Runs with `config`, in which {endpoint} stands for the address of its socket, and {folder}
+    for a folder of its own. `enter` is called in its process before it begins."""
 
     def __init__(self, config, programs=BUILD / "bin", enter=None):
         self.config, self.programs, self.enter = config, programs, enter
@@ -73,13 +73,25 @@ class Daemon:
         self.folder = tempfile.TemporaryDirectory(prefix="bw-bench-")
         folder = pathlib.Path(self.folder.name)
         self.endpoint = f"ipc://{folder}/bw.sock"
-        config = folder / "config.toml"
-        config.write_text(self.config.format(endpoint=self.endpoint))
+        (folder / "config.toml").write_text(self.config.format(endpoint=self.endpoint,
+                                                               folder=folder))
         self.log = folder / "log"
-        self.process = subprocess.Popen([self.programs / "batchwrightd", "--config", config],
-                                        stderr=self.log.open("w"), preexec_fn=self.enter)
-        wait_for("the daemon", self.ready, 60)
+        self.begin()
         return self
+
+    def begin(self):
+        self.process = subprocess.Popen(
+            [self.programs / "batchwrightd", "--config", self.log.parent / "config.toml"],
+            stderr=self.log.open("w"), preexec_fn=self.enter)
+        wait_for("the daemon", self.ready, 60)
+
+    def killed(self):
+        """It is killed and begins again. Returns the seconds until it is ready."""
+        self.process.kill()
+        self.process.wait()
+        since = time.monotonic()
+        self.begin()
+        return time.monotonic() - since
 
     def ready(self):
         if self.process.poll() is not None:
