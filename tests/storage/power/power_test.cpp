@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "storage/dataset/dataset.h"
+#include "tests/storage/power/keyed_values.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -102,12 +104,14 @@ class Disk {
   std::vector<Note> pending_;
 };
 
-std::vector<Note> recorded(const TemporaryFolder& folder) {
+/// What the program writes, called with these words; it tells the ledger of each commit.
+std::vector<Note> recorded(const TemporaryFolder& folder, const std::vector<std::string>& words) {
   const std::string log = (folder / "log").string();
-  const Finished done =
-      run({"/usr/bin/env", std::string("LD_PRELOAD=") + BATCHWRIGHT_RECORDER, "RECORD_TO=" + log,
-           "RECORD_ACKS=" + (folder / "ledger").string(), program("chaos_writer"),
-           (folder / "data").string(), std::to_string(kUntil), "0", (folder / "ledger").string()});
+  std::vector<std::string> command{
+      "/usr/bin/env", std::string("LD_PRELOAD=") + BATCHWRIGHT_RECORDER, "RECORD_TO=" + log,
+      "RECORD_ACKS=" + (folder / "ledger").string()};
+  command.insert(command.end(), words.begin(), words.end());
+  const Finished done = run(command);
   REQUIRE_MESSAGE(done.code == 0, done.err);
   return notes_in(whole(log));
 }
@@ -173,13 +177,52 @@ class Judge {
   std::set<std::size_t> seen_;
 };
 
-}  // namespace
+/// Judges the images of a store that keyed_writer writes.
+class StoreJudge {
+ public:
+  void named() {}
+  void acknowledged() { ++acknowledged_; }
+  void look_at(const std::set<std::string>& images) {
+    for (const std::string& image : images) {
+      if (acknowledged_ != 0 && seen_.insert(std::hash<std::string>()(image)).second)
+        look_at(image);
+    }
+  }
+  std::size_t looks() const { return seen_.size(); }
 
-TEST_CASE("power: a loss at each moment of writing leaves whole commits, and those acknowledged") {
-  const TemporaryFolder folder;
-  const std::vector<Note> notes = recorded(folder);
+ private:
+  void look_at(const std::string& image) const {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "data.mdb", std::ios::binary) << image;
+    CAPTURE(acknowledged_);
+    const auto store = KeyedStore::open("store", folder / "", kKeyedTables, true);
+    REQUIRE_MESSAGE(store, store.error().message);
+    std::uint64_t last = 0;
+    std::map<std::uint64_t, std::string> found;
+    REQUIRE((*store)->read(0, [&last](std::uint64_t, std::span<const std::byte> value) {
+      std::memcpy(&last, value.data(), sizeof last);
+      return Result<void>();
+    }));
+    REQUIRE((*store)->read(1, [&found](std::uint64_t key, std::span<const std::byte> value) {
+      found[key].assign(reinterpret_cast<const char*>(value.data()), value.size());
+      return Result<void>();
+    }));
+    CHECK((last == acknowledged_ || last == acknowledged_ + 1));
+    std::map<std::uint64_t, std::string> expected;
+    for (std::uint64_t i = last < kKeyedKept ? 1 : last - kKeyedKept + 1; i <= last; ++i) {
+      expected[i] = keyed_value(i);
+    }
+    CHECK(found == expected);
+  }
+
+  std::uint64_t acknowledged_ = 0;
+  std::set<std::size_t> seen_;
+};
+
+/// Has the judge look at each state of the disk that a loss of power might leave.
+template <class SomeJudge>
+void look_at_all(const std::vector<Note>& notes, SomeJudge& judge) {
   Disk disk;
-  Judge judge(commits(notes));
   for (const Note& note : notes) {
     switch (note.kind) {
       case 'w': disk.write(note); break;
@@ -201,6 +244,17 @@ TEST_CASE("power: a loss at each moment of writing leaves whole commits, and tho
       default: FAIL("a note of no kind");
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("power: a loss at each moment of writing leaves whole commits, and those acknowledged") {
+  const TemporaryFolder folder;
+  const std::vector<Note> notes =
+      recorded(folder, {program("chaos_writer"), (folder / "data").string(), std::to_string(kUntil),
+                        "0", (folder / "ledger").string()});
+  Judge judge(commits(notes));
+  look_at_all(notes, judge);
   const auto count = [&notes](char kind) {
     return std::count_if(notes.begin(), notes.end(),
                          [kind](const Note& note) { return note.kind == kind; });
@@ -212,4 +266,14 @@ TEST_CASE("power: a loss at each moment of writing leaves whole commits, and tho
   CHECK(count('s') >= count('a'));
   CHECK(count('d') >= count('a'));
   CHECK(judge.looks() >= 5 * static_cast<std::size_t>(count('a')));
+}
+
+TEST_CASE("power: a store of values by numbers has each write as a whole, or not at all") {
+  const TemporaryFolder folder;
+  const std::vector<Note> notes = recorded(
+      folder, {program("keyed_writer"), (folder / "store").string(), (folder / "ledger").string()});
+  StoreJudge judge;
+  look_at_all(notes, judge);
+  MESSAGE(judge.looks(), " images of ", notes.size(), " notes");
+  CHECK(judge.looks() > 100);
 }
