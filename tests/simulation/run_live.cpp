@@ -126,6 +126,7 @@ FeedSettings Run::draw_live_feed(Cast& cast) {
   feed.poison = dice.percent(20);
   feed.queue_grace = milliseconds(dice.between(50, 10'000));
   feed.assembly_threads = dice.between(1, 4);
+  if (dice.percent(40)) feed.live->spool = "spool";
   return feed;
 }
 

@@ -21,6 +21,7 @@ class Disk {
 
   std::filesystem::path journal() const { return folder_ / "journal"; }
   std::filesystem::path ledger() const { return folder_ / "ledger"; }
+  std::filesystem::path spool() const { return folder_ / "spool"; }
 
   using Work = std::function<Written()>;
   Written carry_out(const Work& work) const;

@@ -41,6 +41,7 @@ Machine::Machine(World& world, FeedSettings feed, std::uint32_t sequences,
               settings.ledger.empty() ? "" : disk.ledger().string()) {
   if (!settings.journal.empty()) settings.journal = disk.journal();
   if (!settings.ledger.empty()) settings.ledger = disk.ledger();
+  if (settings.live && !settings.live->spool.empty()) settings.live->spool = disk.spool();
   if (settings.live) live.emplace(world, settings.live->pool);
 }
 

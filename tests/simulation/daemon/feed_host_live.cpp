@@ -19,14 +19,28 @@ constexpr std::uint64_t kAreasToPool = 4;
 Result<std::unique_ptr<FeedHost>> FeedHost::open_live(World& world, Daemon& daemon,
                                                       Machine& machine, ArenaNumber number) {
   const FeedSettings& settings = machine.settings;
-  const Fingerprint fingerprint{world.dice.bits() | 1U, 2, 3};
-  machine.live->begin(fingerprint.data);
-  std::unique_ptr<FeedHost> host(new FeedHost(world, daemon, machine, {}));
+  Fingerprint fingerprint{world.dice.bits() | 1U, 2, 3};
+  RecordFiles files;
+  WorkQueue queue;
+  LeaseNumber next_lease;
+  std::optional<SpooledFeed> spooled;
+  if (!settings.live->spool.empty()) {
+    auto opened =
+        machine.disk.when_full_or_not([&] { return Spool::open(settings, fingerprint.data); });
+    if (!opened) return opened.error();
+    spooled = std::move(opened->feed);
+    fingerprint.data = spooled->incarnation;
+    files.spool = std::move(opened->spool);
+    queue = std::move(opened->queue);
+    next_lease = opened->next_lease;
+  }
+  machine.live->begin(fingerprint.data, spooled ? &*spooled : nullptr);
+  std::unique_ptr<FeedHost> host(new FeedHost(world, daemon, machine, std::move(files)));
   host->steps_ = std::make_shared<LiveSource>(settings.live->schema, fingerprint,
                                               static_cast<std::uint32_t>(settings.plan.world));
   host->areas_.emplace(number, kAreasToPool * settings.live->pool.pool_bytes);
   const auto since = std::chrono::duration_cast<microseconds>(world.passed()).count();
-  QueueDesk desk(WorkQueue(), JournalState{"", fingerprint, {}, 0, 0}, {},
+  QueueDesk desk(std::move(queue), JournalState{"", fingerprint, next_lease, 0, 0}, {},
                  {static_cast<std::uint64_t>(since) + 1});
   FeedParts parts{settings,
                   make_slots(machine, number, kFirstSlotBytes),
@@ -34,7 +48,8 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open_live(World& world, Daemon& daem
                   std::move(desk),
                   Epoch{0},
                   0};
-  parts.live = std::make_unique<LiveDesk>(settings, fingerprint.data, host->steps_, world.now());
+  parts.live = std::make_unique<LiveDesk>(settings, fingerprint.data, host->steps_, world.now(),
+                                          spooled ? &*spooled : nullptr);
   parts.live->set_slot_bytes(parts.scheduler.slots()->arena->slot_bytes());
   DataFacts facts;
   facts.fingerprint = fingerprint;

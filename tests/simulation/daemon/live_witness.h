@@ -24,8 +24,8 @@ class LiveWitness {
   /// Several loops wait for steps: what one has not trained is taken for trained once another
   /// waits, so that with `pace`, too, sequences may be dropped.
   void expect_several_loops() { has_several_loops_ = true; }
-  /// A feed begins, with no sequence.
-  void begin(std::uint64_t incarnation);
+  /// A feed begins, with no sequence; or goes on, where its spool has so much.
+  void begin(std::uint64_t incarnation, const SpooledFeed* spooled);
   /// Before the feed is told.
   void asked(const LiveDesk& desk, SessionId session, const LiveRequest& request);
   void session_ended(const LiveDesk& desk, SessionId session);
@@ -68,8 +68,9 @@ class LiveWitness {
   };
   using SeenBatch = std::vector<SeenRow>;
   struct Producer {
-    std::uint64_t claimed = 0;  ///< And not pushed.
-    std::uint64_t asked = 0;    ///< By the claim under way.
+    std::uint64_t claimed = 0;   ///< And not pushed.
+    std::uint64_t asked = 0;     ///< By the claim under way.
+    std::uint64_t accepted = 0;  ///< Sequences of which it was told so.
   };
   /// One life of the feed.
   struct Life {
@@ -85,6 +86,7 @@ class LiveWitness {
     std::vector<SeenBatch> batches;
   };
 
+  void go_on(const SpooledFeed& spooled);
   void pushed(const LiveDesk& desk, const LiveProducer& from, const wire::PushT& push);
   void advanced(const wire::AdvanceT& advance);
   void abandoned(const LiveProducer& from, const wire::AbandonT& abandon);

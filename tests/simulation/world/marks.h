@@ -74,6 +74,8 @@ enum class Mark : std::uint8_t {
   live_slots_grown,
   live_framed,
   live_filler,
+  live_spooled,
+  live_cut_again,
   count
 };
 
@@ -148,6 +150,8 @@ inline constexpr std::array<std::string_view, kMarks> kMarkTexts = {
     "slots grew for a live feed",
     "a producer sent a frame",
     "a rank repeated another's row at the end",
+    "a live feed went on where its spool had it",
+    "a step that no client had heard of was cut again",
 };
 
 /// How often each was reached.
