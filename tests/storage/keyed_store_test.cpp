@@ -38,7 +38,7 @@ std::map<std::uint64_t, std::string> all(const KeyedStore& store, std::size_t ta
 
 }  // namespace
 
-TEST_CASE("keyed store: what was written is there when it is opened again") {
+TEST_CASE("storage: keyed store: what was written is there when it is opened again") {
   const TemporaryFolder folder;
   const std::string large(100'000, 'x');
   {
@@ -63,7 +63,7 @@ TEST_CASE("keyed store: what was written is there when it is opened again") {
   CHECK(all(**store, 1).empty());
 }
 
-TEST_CASE("keyed store: one process has it, and one object of that") {
+TEST_CASE("storage: keyed store: one process has it, and one object of that") {
   const TemporaryFolder folder;
   const auto first = opened(folder / "store");
   REQUIRE(first);
@@ -72,7 +72,7 @@ TEST_CASE("keyed store: one process has it, and one object of that") {
   CHECK(second.error().code == ErrorCode::busy);
 }
 
-TEST_CASE("keyed store: what is no store, or may not be one, says so") {
+TEST_CASE("storage: keyed store: what is no store, or may not be one, says so") {
   const TemporaryFolder folder;
   std::ofstream(folder / "file") << "text";
   CHECK(opened(folder / "file").error().code == ErrorCode::store_unavailable);
@@ -83,7 +83,7 @@ TEST_CASE("keyed store: what is no store, or may not be one, says so") {
   CHECK(other.error().message.find("store: open data.mdb") != std::string::npos);
 }
 
-TEST_CASE("keyed store: space of what was erased is used again") {
+TEST_CASE("storage: keyed store: space of what was erased is used again") {
   const TemporaryFolder folder;
   auto store = opened(folder / "store");
   REQUIRE(store);

@@ -21,7 +21,7 @@ std::vector<Offered> pushed_between(std::uint64_t first, std::uint64_t end) {
 
 }  // namespace
 
-TEST_CASE("spool: a server that starts again delivers what is left, each sequence once") {
+TEST_CASE("delivery: spool: a server that starts again delivers what is left, each sequence once") {
   const TemporaryFolder folder;
   FeedSettings settings = live_feed(4);
   settings.live->spool = folder / "spool";

@@ -189,7 +189,7 @@ class SomeLife {
 
 }  // namespace
 
-TEST_CASE("spool: what waits is delivered after a restart, and its producer goes on") {
+TEST_CASE("delivery: spool: what waits is delivered after a restart, and its producer goes on") {
   SpooledFeedTest feed(live_feed(4));
   REQUIRE(feed->produce(kActor, "actor"));
   feed->push(kActor, offered(0, 3));
@@ -206,7 +206,7 @@ TEST_CASE("spool: what waits is delivered after a restart, and its producer goes
   CHECK(feed->outcomes(kActor)->duplicates == 3);
 }
 
-TEST_CASE("spool: a step that was cut stays as it was, bytes and all") {
+TEST_CASE("delivery: spool: a step that was cut stays as it was, bytes and all") {
   SpooledFeedTest feed(live_feed(4));
   REQUIRE(feed->produce(kActor, "actor"));
   feed->take(kTrainer, 0);
@@ -237,7 +237,7 @@ TEST_CASE("spool: a step that was cut stays as it was, bytes and all") {
   CHECK(totals[kSettled] == 8);
 }
 
-TEST_CASE("spool: a group that was begun is completed after a restart, and a closed one stays so") {
+TEST_CASE("delivery: spool: a group that was begun is completed after a restart, and a closed one stays so") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.groups = LiveGroups::step;
   SpooledFeedTest feed(settings);
@@ -269,7 +269,7 @@ TEST_CASE("spool: a group that was begun is completed after a restart, and a clo
   CHECK(feed->rows(1) == rows_of("actor", 5, 9));  // one of three was abandoned before
 }
 
-TEST_CASE("spool: versions, staleness and deliveries go on") {
+TEST_CASE("delivery: spool: versions, staleness and deliveries go on") {
   FeedSettings settings = live_feed(2);
   settings.live->pool.max_staleness = 2;
   settings.live->pool.stale = StalePolicy::drop;
@@ -304,7 +304,7 @@ TEST_CASE("spool: versions, staleness and deliveries go on") {
 
 /// Whatever was accepted is in one step, or dropped for a reason that its producer is told, and a
 /// step that any trainer saw never changes.
-TEST_CASE("spool: in any order of deaths each accepted sequence is delivered once") {
+TEST_CASE("delivery: spool: in any order of deaths each accepted sequence is delivered once") {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     SomeLife life(seed);
@@ -314,7 +314,7 @@ TEST_CASE("spool: in any order of deaths each accepted sequence is delivered onc
   }
 }
 
-TEST_CASE("spool: of the folder of another feed nothing is taken, and it says what it is of") {
+TEST_CASE("delivery: spool: of the folder of another feed nothing is taken, and it says what it is of") {
   SpooledFeedTest feed(live_feed(4));
   REQUIRE(feed->produce(kActor, "actor"));
   feed->push(kActor, offered(0, 2));
@@ -343,7 +343,7 @@ TEST_CASE("spool: of the folder of another feed nothing is taken, and it says wh
   CHECK(own->feed.sequences.size() == 2);
 }
 
-TEST_CASE("spool: a feed that has ended and was delivered begins as a new one") {
+TEST_CASE("delivery: spool: a feed that has ended and was delivered begins as a new one") {
   SpooledFeedTest feed(live_feed(2));
   REQUIRE(feed->produce(kActor, "actor"));
   feed->push(kActor, offered(0, 2));
@@ -359,7 +359,7 @@ TEST_CASE("spool: a feed that has ended and was delivered begins as a new one") 
   CHECK(produced->incarnation == 3);
 }
 
-TEST_CASE("spool: any byte that is another is found, or changes nothing that is told") {
+TEST_CASE("delivery: spool: any byte that is another is found, or changes nothing that is told") {
   SpooledFeedTest feed(live_feed(4));
   REQUIRE(feed->produce(kActor, "actor"));
   feed->take(kTrainer, 0);
