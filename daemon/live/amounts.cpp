@@ -6,7 +6,8 @@ namespace batchwright {
 
 std::uint64_t step_total(const LiveSettings& settings, const UnitSums& sums) {
   switch (settings.step_unit) {
-    case StepUnit::sequences: return sums.rows;
+    case StepUnit::sequences:
+    case StepUnit::lanes: return sums.rows;
     case StepUnit::groups: return sums.units;
     case StepUnit::frames: return sums.frames;
   }
@@ -30,6 +31,7 @@ std::int64_t Amounts::full_step() const {
 
 std::int64_t Amounts::room_in(std::int64_t steps) const {
   if (steps < 1) return 0;
+  if (lanes.exist()) return lanes.room_in(steps);
   const std::int64_t full = full_step();
   const std::int64_t largest = settings.step_unit == StepUnit::groups
                                    ? 1
@@ -47,8 +49,11 @@ std::int64_t Amounts::most_claimed() const {
   const std::int64_t too_little =
       (world - 1) * static_cast<std::int64_t>(whole ? largest_group : 1);
   const std::int64_t most = static_cast<std::int64_t>(settings.pool_sequences) - too_little;
-  if (!settings.bounded() || settings.step_unit != StepUnit::sequences) return most;
-  return std::min(most, room_in(static_cast<std::int64_t>(*settings.max_staleness) + 1));
+  if (!settings.bounded()) return most;
+  const auto steps = static_cast<std::int64_t>(*settings.max_staleness) + 1;
+  // So it is granted at the latest when a rank has no row and nothing waits for its lanes.
+  if (lanes.exist()) return std::min(most, lanes.room_of_rank(steps));
+  return settings.step_unit == StepUnit::sequences ? std::min(most, room_in(steps)) : most;
 }
 
 }  // namespace batchwright

@@ -3,16 +3,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/live/events.h"
 #include "daemon/live/settings.h"
 
 namespace batchwright {
 
 /// A row of a step, before it has a rank.
 struct StepRow {
-  std::uint32_t sequence = 0;  ///< Its place in the table.
-  std::uint32_t length = 0;
+  std::uint32_t sequence = kNoId;  ///< Its place in the table; kNoId: a free lane's row.
+  std::uint32_t length = 0;        ///< Its frames.
   std::uint64_t arrival = 0;
-  bool counts = true;  ///< Otherwise it is filler, which repeats a row.
+  bool counts = true;       ///< Otherwise it is filler, which repeats a row.
+  std::uint32_t start = 0;  ///< The first of its frames.
 };
 
 /// Cuts a step into `world` batches of like length and equal cost, and permutes them over the

@@ -140,10 +140,23 @@ void choose_uniform(const LiveSettings& settings, UnitTable& table, std::uint64_
   }
 }
 
+/// Lanes take the next in the order, whatever their lengths.
+std::vector<UnitId> choose_for_lanes(const UnitTable& table) {
+  std::vector<UnitId> units;
+  StalestFirst ready(table, &AgeClass::ready);
+  while (units.size() < table.lanes().free()) {
+    const UnitId id = ready.next().unit;
+    if (id == kNoId) break;
+    units.push_back(id);
+  }
+  return units;
+}
+
 }  // namespace
 
 std::vector<UnitId> choose_units(const LiveSettings& settings, UnitTable& table, std::uint64_t step,
                                  const std::vector<UnitId>& due, std::uint64_t need) {
+  if (table.lanes().exist()) return choose_for_lanes(table);
   Choice choice(settings, table);
   if (settings.select == LiveSelect::fifo) {
     choose_fifo(settings, table, due, need, choice);

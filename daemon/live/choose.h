@@ -10,7 +10,8 @@ namespace batchwright {
 
 /// The units of the next step, in the order in which they were chosen.
 ///
-/// `due` go first. Then come units that were never delivered until they reach `need`, then those
+/// With lanes: those that free lanes take, in the order in which they take them. Otherwise `due` go
+/// first. Then come units that were never delivered until they reach `need`, then those
 /// that are kept, then new ones again.
 ///
 /// Costs O(window + step log pool) for fifo, where a window is settings.window steps, and O(pool)

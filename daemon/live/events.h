@@ -15,6 +15,11 @@ namespace batchwright {
 using ProducerId = std::uint32_t;
 using TrainerId = std::uint32_t;
 
+/// Places in the pool's own tables, which are used again once they are free.
+using SequenceId = std::uint32_t;
+using UnitId = std::uint32_t;
+inline constexpr std::uint32_t kNoId = 0xFFFFFFFF;
+
 /// A producer offers a sequence. The driver has the bytes, and keeps them until the sequence has
 /// left the pool and its steps are assembled.
 struct LivePush {
@@ -110,6 +115,8 @@ struct LiveAnswer {
 /// What made a step be cut when it was.
 enum class CutReason : std::uint8_t { full, end, pool, linger, starved };
 
+/// A row of a batch: a sequence, or the part of it that a lane has come to. A batch of lanes has a
+/// row for each of its rank's, in their order; a free one's row has no frames, and no sequence.
 struct LiveRow {
   ProducerId producer = 0;
   std::uint64_t number = 0;
@@ -117,7 +124,11 @@ struct LiveRow {
   double weight = 0;          ///< 0 for zeroed rows and filler.
   std::uint64_t staleness = 0;
   bool zeroed = false;
-  bool filler = false;  ///< It repeats a row, so that each rank has one when a feed ends.
+  bool filler = false;       ///< It repeats a row, so that each rank has one when a feed ends.
+  std::uint32_t start = 0;   ///< The first of its frames.
+  std::uint32_t frames = 0;  ///< 0: a free lane's.
+  bool reset = true;         ///< It begins its sequence.
+  bool last = true;          ///< It ends it.
 };
 
 /// A step that was cut. It never changes afterwards.

@@ -10,9 +10,7 @@
 namespace batchwright {
 
 LivePool::LivePool(LiveSettings settings)
-    : settings_(std::move(settings)),
-      units_(versions_, settings_.select == LiveSelect::uniform),
-      claims_(settings_, versions_) {}
+    : settings_(std::move(settings)), units_(versions_, settings_), claims_(settings_, versions_) {}
 
 std::uint64_t LivePool::on(const LiveEvent& event, std::uint64_t now_ms, LiveResults& results) {
   must(now_ms >= now_ms_, "a live feed's time does not fall");
@@ -65,23 +63,25 @@ LivePoolStatus LivePool::status() const {
   if (!begun.empty()) {
     first_group = units_.unit(begun.begin()->second).until_ms - settings_.group_timeout_ms;
   }
-  return {.waiting = fresh.rows,
-          .kept = units_.kept().rows,
-          .bytes = fresh.bytes + units_.kept().bytes,
-          .kept_bytes = units_.kept().bytes,
-          .in_flight = in_flight(),
-          .begun_groups = units_.begun().units,
-          .missing = units_.begun().missing,
-          .blocked_pushes = blocked_.size(),
-          .waiting_claims = asked_.list().size(),
-          .ahead = trainers_.ahead(),
-          .steps = trainers_.steps(),
-          .next_step = step_total(settings_, units_.ready() + units_.kept()),
-          .version = versions_.current(),
-          .claims_wait_for = first_claim().second,
-          .group_since_ms = first_group,
-          .push_since_ms = since(blocked_.all()),
-          .claim_since_ms = since(asked_.list().all())};
+  return {
+      .waiting = fresh.rows,
+      .kept = units_.kept().rows,
+      .bytes = fresh.bytes + units_.kept().bytes,
+      .kept_bytes = units_.kept().bytes,
+      .in_flight = in_flight(),
+      .begun_groups = units_.begun().units,
+      .missing = units_.begun().missing,
+      .blocked_pushes = blocked_.size(),
+      .waiting_claims = asked_.list().size(),
+      .ahead = trainers_.ahead(),
+      .steps = trainers_.steps(),
+      .next_step = units_.lanes().busy() + step_total(settings_, units_.ready() + units_.kept()),
+      .busy_lanes = units_.lanes().busy(),
+      .version = versions_.current(),
+      .claims_wait_for = first_claim().second,
+      .group_since_ms = first_group,
+      .push_since_ms = since(blocked_.all()),
+      .claim_since_ms = since(asked_.list().all())};
 }
 
 void LivePool::settle() {
@@ -293,6 +293,8 @@ std::pair<std::optional<std::uint64_t>, std::string_view> LivePool::first_claim(
 }
 
 bool LivePool::enough() const {
+  const Lanes& lanes = units_.lanes();
+  if (lanes.exist()) return units_.ready().rows >= lanes.idle_ranks();
   return batch_places(settings_, units_.ready() + units_.kept()) >= settings_.world;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +37,7 @@ struct LivePoolStatus {
   std::uint64_t ahead = 0;      ///< Steps.
   std::uint64_t steps = 0;      ///< That were cut.
   std::uint64_t next_step = 0;  ///< What is complete for it, in the unit of a step's budget.
+  std::uint64_t busy_lanes = 0;
   std::uint64_t version = 0;
   std::string_view claims_wait_for;  ///< trainer, pool or staleness; empty: none waits.
   /// Since when the first of each waits, in milliseconds; empty: there is none.
@@ -86,6 +89,12 @@ class LivePool {
     std::uint64_t least_staleness = 0;  ///< Of the units that count towards it.
     bool waits = false;                 ///< Some of it is still to come.
   };
+  /// What there is of one staleness.
+  struct Level {
+    std::uint64_t ready = 0;
+    std::uint64_t open = 0;  ///< Still to come; only where steps wait for it.
+  };
+  using Levels = std::map<std::uint64_t, Level, std::greater<>>;
   /// The pushes that wait, as far as admit() has looked at them and accepted none.
   struct Looked {
     std::uint64_t next = 0;         ///< The first event that it has not looked at.
@@ -130,7 +139,7 @@ class LivePool {
   bool enough() const;
   bool starved() const;
   std::optional<std::uint64_t> group_of(const std::optional<std::uint64_t>& group) const;
-  Amounts amounts() const { return {settings_, groups_.largest}; }
+  Amounts amounts() const { return {settings_, units_.lanes(), groups_.largest}; }
   void answer(LiveAnswer::Kind kind, std::uint64_t event, std::uint64_t value, std::string why);
   void report(const LiveSequence& sequence, SequenceState state, std::string_view why);
 
@@ -141,10 +150,20 @@ class LivePool {
   bool cut();
   bool pressed() const;
   std::optional<CutReason> cut_reason(std::uint64_t need) const;
+  Levels levels() const;
   Due due() const;
   std::vector<UnitId> due_units(const Due& due) const;
+  bool has_row_that_counts(const std::vector<UnitId>& units) const;
   void make_step(const std::vector<UnitId>& units, CutReason why);
+  std::vector<std::vector<StepRow>> rows_of(const std::vector<UnitId>& units) const;
+  void settle_units(const std::vector<UnitId>& units);
   std::vector<LiveRow> batch_of(const std::vector<StepRow>& rows) const;
+
+  // Their lanes: lanes/live_pool_lanes.cpp.
+  bool lanes_wait() const;
+  std::vector<std::vector<StepRow>> rows_of_lanes(const std::vector<UnitId>& taken);
+  void move_lanes(const std::vector<UnitId>& taken);
+  void clear_lanes();
 
   const LiveSettings settings_;
   Versions versions_;

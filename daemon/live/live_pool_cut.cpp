@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <tuple>
 
 #include "daemon/live/choose.h"
@@ -13,7 +11,8 @@ namespace batchwright {
 
 /// Cuts the next step if it is time to.
 bool LivePool::cut() {
-  if (ended_ && units_.ready().units == 0) {
+  const Lanes& lanes = units_.lanes();
+  if (ended_ && units_.ready().units == 0 && lanes.busy() == 0) {
     const auto kept = units_.kept_by_step();
     for (const auto& [at, id] : kept) drop(id, SequenceState::done, "");
     for (const std::uint64_t event : trainers_.end()) answer(LiveAnswer::Kind::end, event, 0, {});
@@ -32,28 +31,40 @@ bool LivePool::cut() {
   if (!ended_ && due.waits && !pressed()) return false;
 
   const auto units = choose_units(settings_, units_, trainers_.steps(), due_units(due), need);
-  must(!units.empty(), "a step that is cut has a unit");
-  bool counts = settings_.stale != StalePolicy::zero;
+  must(!units.empty() || lanes.busy() != 0, "a step that is cut has a row");
+  if (has_row_that_counts(units)) {
+    make_step(units, *why);
+    return true;
+  }
+  for (const UnitId id : units) drop(id, SequenceState::dropped_stale, "stale");
+  clear_lanes();
+  return true;
+}
+
+/// Whether the step has a row that is not too stale. Without one it is of no use.
+bool LivePool::has_row_that_counts(const std::vector<UnitId>& units) const {
+  if (settings_.stale != StalePolicy::zero) return true;
+  const auto counts = [this](SequenceId id) {
+    const Age age = versions_.age_of(units_.sequence(id).origin);
+    return !settings_.too_stale(versions_.staleness(age));
+  };
   for (const UnitId id : units) {
-    for (SequenceId at = units_.unit(id).first; at != kNoId && !counts;
-         at = units_.sequence(at).next) {
-      const Age age = versions_.age_of(units_.sequence(at).origin);
-      counts = !settings_.too_stale(versions_.staleness(age));
+    for (SequenceId at = units_.unit(id).first; at != kNoId; at = units_.sequence(at).next) {
+      if (counts(at)) return true;
     }
   }
-  if (!counts) {  // a step without such a row is of no use
-    for (const UnitId id : units) drop(id, SequenceState::dropped_stale, "stale");
-  } else {
-    make_step(units, *why);
+  for (const Lane& lane : units_.lanes().all()) {
+    if (!lane.is_free() && counts(lane.sequence)) return true;
   }
-  return true;
+  return false;
 }
 
 /// Why a step is cut now, with enough rows; empty: it is not.
 std::optional<CutReason> LivePool::cut_reason(std::uint64_t need) const {
   const UnitSums& ready = units_.ready();
-  if (enough() && step_total(settings_, ready) >= need &&
-      step_total(settings_, ready + units_.kept()) >= settings_.step) {
+  const std::uint64_t busy = units_.lanes().busy();
+  if (enough() && busy + step_total(settings_, ready) >= need &&
+      busy + step_total(settings_, ready + units_.kept()) >= settings_.step) {
     return CutReason::full;
   }
   if (ended_) return CutReason::end;
@@ -76,15 +87,11 @@ bool LivePool::pressed() const {
   return false;
 }
 
-LivePool::Due LivePool::due() const {
-  if (!settings_.bounded()) return {};
-  struct Level {
-    std::uint64_t ready = 0;
-    std::uint64_t open = 0;  ///< Still to come.
-  };
+/// What is ready and in flight, the stalest first.
+LivePool::Levels LivePool::levels() const {
   const Amounts amounts = this->amounts();
   const bool waits = settings_.paced();
-  std::map<std::uint64_t, Level, std::greater<>> levels;  // by staleness
+  Levels levels;
   for (const AgeClass* cohort : units_.stalest_first()) {
     if (settings_.too_stale(cohort->staleness)) continue;
     Level& level = levels[cohort->staleness];
@@ -95,6 +102,14 @@ LivePool::Due LivePool::due() const {
     const std::uint64_t staleness = versions_.staleness(age);
     if (waits && !settings_.too_stale(staleness)) levels[staleness].open += coming.amount;
   }
+  return levels;
+}
+
+LivePool::Due LivePool::due() const {
+  if (!settings_.bounded()) return {};
+  if (units_.lanes().exist()) return {.waits = lanes_wait()};
+  const Amounts amounts = this->amounts();
+  const Levels levels = this->levels();
   Due due;
   std::int64_t total = 0;
   for (const auto& [staleness, level] : levels) {
@@ -137,23 +152,41 @@ void LivePool::make_step(const std::vector<UnitId>& units, CutReason why) {
                 .version = versions_.current(),
                 .why = why,
                 .batches = {}};
-  std::vector<std::vector<StepRow>> items;
+  const bool has_lanes = units_.lanes().exist();
   std::vector<SequenceId> sequences;
+  for (const auto& rows : has_lanes ? rows_of_lanes(units) : rows_of(units)) {
+    step.batches.push_back(batch_of(rows));
+    for (const StepRow& row : rows) {
+      if (row.counts && row.sequence != kNoId) sequences.push_back(row.sequence);
+    }
+  }
+  for (const SequenceId id : sequences) ++units_.sequence(id).open_steps;
+  results_->steps.push_back(std::move(step));
+
+  has_lanes ? move_lanes(units) : settle_units(units);
+  lingers_since_ms_.reset();
+  const std::uint64_t number = trainers_.steps();
+  for (const std::uint64_t event : trainers_.add_step(std::move(sequences))) {
+    answer(LiveAnswer::Kind::step, event, number, {});
+  }
+}
+
+/// The batches of a step of these units.
+std::vector<std::vector<StepRow>> LivePool::rows_of(const std::vector<UnitId>& units) const {
+  std::vector<std::vector<StepRow>> items;
   for (const UnitId id : units) {
     if (settings_.groups == LiveGroups::batch) items.emplace_back();
     for (const SequenceId member : units_.members(id)) {
-      LiveSequence& sequence = units_.sequence(member);
-      ++sequence.open_steps;
-      sequences.push_back(member);
+      const LiveSequence& sequence = units_.sequence(member);
       if (settings_.groups != LiveGroups::batch) items.emplace_back();
       items.back().push_back({member, sequence.length, sequence.arrival});
     }
   }
-  for (const auto& rows : cut_step(settings_, step.step, std::move(items))) {
-    step.batches.push_back(batch_of(rows));
-  }
-  results_->steps.push_back(std::move(step));
+  return cut_step(settings_, trainers_.steps(), std::move(items));
+}
 
+/// The units are in the step: they leave the pool, or are kept to be delivered again.
+void LivePool::settle_units(const std::vector<UnitId>& units) {
   for (const UnitId id : units) {
     units_.lift(id);
     LiveUnit& unit = units_.unit(id);
@@ -169,11 +202,6 @@ void LivePool::make_step(const std::vector<UnitId>& units, CutReason why) {
       report(units_.sequence(member), SequenceState::delivered, "");
     }
   }
-  lingers_since_ms_.reset();
-  const std::uint64_t number = trainers_.steps();
-  for (const std::uint64_t event : trainers_.add_step(std::move(sequences))) {
-    answer(LiveAnswer::Kind::step, event, number, {});
-  }
 }
 
 /// The rows of a batch with their weights: of the most stale, or of those too stale, it is 0.
@@ -181,6 +209,10 @@ std::vector<LiveRow> LivePool::batch_of(const std::vector<StepRow>& rows) const 
   std::vector<LiveRow> batch;
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::size_t>> stalest;  // rows that count
   for (const StepRow& row : rows) {
+    if (row.sequence == kNoId) {  // as a lane that has run out is in the batches of a dataset
+      batch.push_back({.weight = 1.0});
+      continue;
+    }
     const LiveSequence& sequence = units_.sequence(row.sequence);
     const std::uint64_t staleness = versions_.staleness(versions_.age_of(sequence.origin));
     if (row.counts) stalest.emplace_back(~staleness, row.arrival, batch.size());
@@ -192,7 +224,11 @@ std::vector<LiveRow> LivePool::batch_of(const std::vector<StepRow>& rows) const 
                      .weight = row.counts ? sequence.weight : 0.0,
                      .staleness = staleness,
                      .zeroed = zeroed,
-                     .filler = !row.counts});
+                     .filler = !row.counts,
+                     .start = row.start,
+                     .frames = row.length,
+                     .reset = row.start == 0,
+                     .last = row.start + row.length == sequence.length});
   }
   std::ranges::sort(stalest);
   for (std::size_t i = 0; i < settings_.zero_most_stale && i + 1 < stalest.size(); ++i) {

@@ -9,6 +9,9 @@
 namespace batchwright {
 namespace {
 
+/// As the planner has.
+constexpr std::uint64_t kMostLanes = (1 << 24) - 1;
+constexpr std::uint64_t kMostUnroll = 0x7FFFFFFF;
 /// Amounts of a pool and of all steps within the bound stay far below 2^63.
 constexpr std::uint64_t kMostStep = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMostSequences = std::uint64_t{1} << 30;
@@ -37,7 +40,7 @@ MaybeFault check_ranges(const LiveSettings& s) {
     std::uint64_t found, least, most;
   };
   const Range ranges[] = {
-      {"step", s.step, 1, kMostStep},
+      {"step", s.step, 1, s.step_unit == StepUnit::lanes ? kMostLanes : kMostStep},
       {"world", s.world, 1, kMostSequences},
       {"window", s.window, 1, kMostWindow},
       {"quadratic_scale", s.quadratic_scale, 0, kMostStep},
@@ -90,9 +93,44 @@ MaybeFault check_step(const LiveSettings& s) {
     return refused("max_length", "0", "1 and up where live.max_staleness bounds a step in frames");
   }
   const std::uint64_t most_zeroed = std::max<std::uint64_t>(1, share);
-  if (s.step_unit == StepUnit::sequences && s.zero_most_stale > most_zeroed) {
+  const bool in_rows = s.step_unit == StepUnit::sequences || s.step_unit == StepUnit::lanes;
+  if (in_rows && s.zero_most_stale > most_zeroed) {
     return refused("zero_most_stale", std::to_string(s.zero_most_stale),
                    fmt::format("0 to {}, the rows of a batch", most_zeroed));
+  }
+  return {};
+}
+
+/// What lanes take, and what goes with them.
+MaybeFault check_lanes(const LiveSettings& s) {
+  const bool lanes = s.step_unit == StepUnit::lanes;
+  if (!lanes && s.unroll != 0) {
+    return refused("step.unroll", std::to_string(s.unroll), "with step.lanes only");
+  }
+  if (!lanes) return {};
+  if (auto fault = check_range("step.unroll", s.unroll, 1, kMostUnroll)) return fault;
+  if (s.step % s.world != 0) {
+    return refused(
+        "step", std::to_string(s.step),
+        fmt::format("a multiple of live.world = {}, as each rank has as many lanes", s.world));
+  }
+  if (s.groups != LiveGroups::none) {
+    return refused("groups", std::string(word_of(kLiveGroups, s.groups)),
+                   "none with lanes, which take sequences one by one");
+  }
+  if (s.reuse != 1) {
+    return refused("reuse", std::to_string(s.reuse),
+                   "1 with lanes, which go through a sequence once");
+  }
+  if (s.select != LiveSelect::fifo) {
+    return refused("select", "uniform", "fifo with lanes, which take sequences in their order");
+  }
+  if (s.cut != Cut::fixed) {
+    return refused("cut", s.cut == Cut::dynamic ? "dynamic" : "another rule",
+                   "fixed with lanes, which stay with their ranks");
+  }
+  if (s.max_staleness && s.max_length == 0) {
+    return refused("max_length", "0", "1 and up where live.max_staleness bounds lanes");
   }
   return {};
 }
@@ -133,7 +171,7 @@ std::uint64_t LiveSettings::fresh() const {
 }
 
 std::optional<LiveFault> find_fault(const LiveSettings& settings) {
-  for (const auto check : {check_ranges, check_step, check_choices}) {
+  for (const auto check : {check_ranges, check_step, check_lanes, check_choices}) {
     if (auto fault = check(settings)) return fault;
   }
   return {};

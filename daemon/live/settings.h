@@ -16,7 +16,12 @@
 namespace batchwright {
 
 /// What the budget of a step counts.
-enum class StepUnit : std::uint8_t { sequences, groups, frames };
+enum class StepUnit : std::uint8_t {
+  sequences,
+  groups,
+  frames,
+  lanes  ///< Rows of truncated unrolling, which stay with their ranks.
+};
 /// What holds the whole of a group.
 enum class LiveGroups : std::uint8_t { none, step, batch };
 /// What becomes of a sequence that is too stale.
@@ -32,8 +37,10 @@ enum class LiveSelect : std::uint8_t { fifo, uniform };
 /// How the values are spelled wherever people read or write them.
 template <class T>
 using LiveWord = std::pair<std::string_view, T>;
-inline constexpr LiveWord<StepUnit> kStepUnits[] = {
-    {"sequences", StepUnit::sequences}, {"groups", StepUnit::groups}, {"frames", StepUnit::frames}};
+inline constexpr LiveWord<StepUnit> kStepUnits[] = {{"sequences", StepUnit::sequences},
+                                                    {"groups", StepUnit::groups},
+                                                    {"frames", StepUnit::frames},
+                                                    {"lanes", StepUnit::lanes}};
 inline constexpr LiveWord<LiveGroups> kLiveGroups[] = {
     {"none", LiveGroups::none}, {"step", LiveGroups::step}, {"batch", LiveGroups::batch}};
 inline constexpr LiveWord<StalePolicy> kStalePolicies[] = {
@@ -55,6 +62,7 @@ constexpr std::string_view word_of(const LiveWord<T> (&words)[N], T value) {
 struct LiveSettings {
   StepUnit step_unit = StepUnit::sequences;
   std::uint64_t step = 16;                 ///< The budget of a step, in its unit.
+  std::uint64_t unroll = 0;                ///< Frames of a lane's row; 0 without lanes.
   std::uint64_t world = 1;                 ///< Batches of a step.
   Cut cut = Cut::fixed;                    ///< fixed, dynamic or quadratic.
   std::uint64_t quadratic_scale = 0;       ///< a in frames + frames^2 / a, of quadratic.
@@ -93,7 +101,8 @@ struct LiveSettings {
 
 /// What is refused of some settings, and why.
 struct LiveFault {
-  std::string_view key;  ///< A member of LiveSettings, as `[feed.live]` names it, or "step.groups".
+  std::string_view
+      key;  ///< A member of LiveSettings, as `[feed.live]` names it, "step.groups", "step.unroll".
   std::string found;
   std::string allowed;  ///< Names other keys as "live.KEY".
 };

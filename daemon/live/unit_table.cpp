@@ -26,8 +26,10 @@ UnitSums& UnitSums::operator-=(const UnitSums& other) {
   return *this;
 }
 
-UnitTable::UnitTable(const Versions& versions, bool by_arrival)
-    : versions_(versions), keeps_arrivals_(by_arrival) {}
+UnitTable::UnitTable(const Versions& versions, const LiveSettings& settings)
+    : versions_(versions),
+      keeps_arrivals_(settings.select == LiveSelect::uniform),
+      lanes_(settings) {}
 
 SequenceId UnitTable::add_sequence(LiveSequence sequence) {
   sequence.arrival = accepted_++;

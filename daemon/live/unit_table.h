@@ -7,15 +7,12 @@
 #include <vector>
 
 #include "daemon/live/events.h"
+#include "daemon/live/lanes/lanes.h"
 #include "daemon/live/settings.h"
 #include "daemon/live/versions.h"
 #include "formats/base/base.h"
 
 namespace batchwright {
-
-using SequenceId = std::uint32_t;  ///< A place in the table; used again once it is free.
-using UnitId = std::uint32_t;
-inline constexpr std::uint32_t kNoId = 0xFFFFFFFF;
 
 /// Values with small numbers, which are used again once they are free.
 template <class T>
@@ -79,10 +76,10 @@ struct AgeClass;
 struct LiveUnit {
   /// The index that holds it.
   enum class Place : std::uint8_t {
-    nowhere,
-    begun,  ///< Incomplete.
-    ready,  ///< Complete, and never delivered.
-    kept    ///< Delivered, and to be delivered again.
+    nowhere,  ///< A lane's, too.
+    begun,    ///< Incomplete.
+    ready,    ///< Complete, and never delivered.
+    kept      ///< Delivered, and to be delivered again.
   };
   std::optional<std::uint64_t> group;
   std::uint64_t size = 1;
@@ -119,8 +116,7 @@ struct AgeClass {
 /// O(log units).
 class UnitTable {
  public:
-  /// `by_arrival`: units are asked for in that order, as `select = "uniform"` does.
-  UnitTable(const Versions& versions, bool by_arrival);
+  UnitTable(const Versions& versions, const LiveSettings& settings);
 
   LiveSequence& sequence(SequenceId id) { return sequences_[id]; }
   const LiveSequence& sequence(SequenceId id) const { return sequences_[id]; }
@@ -147,6 +143,10 @@ class UnitTable {
   /// Takes the unit out of all indices and sums, or puts it where it now belongs.
   void lift(UnitId id);
   void place(UnitId id);
+
+  /// What lanes have taken has no other place.
+  Lanes& lanes() { return lanes_; }
+  const Lanes& lanes() const { return lanes_; }
 
   const UnitSums& ready() const { return ready_; }
   const UnitSums& kept() const { return kept_; }
@@ -193,7 +193,8 @@ class UnitTable {
   void count(const LiveUnit& unit, bool in);
 
   const Versions& versions_;
-  bool keeps_arrivals_;
+  bool keeps_arrivals_;  ///< Units are asked for by arrival, as `select = "uniform"` does.
+  Lanes lanes_;
   SlotMap<LiveSequence> sequences_;
   SlotMap<LiveUnit> units_;
   std::uint64_t accepted_ = 0;  ///< Sequences ever.

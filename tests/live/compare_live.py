@@ -2,7 +2,7 @@
 
 Call: compare_live.py [--logs N] [--seed S] BATCHWRIGHT...
 
-First come the cases of data/cases.json, then N random logs. One that differs is made as short as it
+First come the cases of data/cases.json, then N random logs, and N / 3 with lanes. One that differs is made as short as it
 can be, and printed.
 """
 import argparse
@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import model
-from random_logs import random_case
+from random_logs import lane_settings, random_case
 
 CASES = Path(__file__).parent / "data" / "cases.json"
 AT_ONCE = 250
@@ -99,6 +100,12 @@ def random_cases(logs, seed):
         yield [random_case(random.Random(f"{seed} {i}"), f"log {i} of seed {seed}") for i in names]
 
 
+def lane_cases(logs, seed):
+    for first in range(0, logs, AT_ONCE):
+        yield [random_case(random.Random(f"lanes {seed} {i}"), f"lanes {i} of seed {seed}",
+                           lane_settings) for i in range(first, min(first + AT_ONCE, logs))]
+
+
 def reached(seen, case):
     """Counts what logs have come to, so that logs which reach nothing are noticed."""
     result = case["expect"]
@@ -107,11 +114,14 @@ def reached(seen, case):
         seen[f"step: {step['why']}"] += 1
         seen["zeroed"] += len(step["zeroed"])
         seen["filler"] += len(step["filler"])
+        rows = [flags for of_rank in step.get("flags", []) for flags in of_rank]
+        seen["lane goes on"] += rows.count(0) > sum(batch.count(None) for batch in step["batches"])
+        seen["lane is free"] += any(None in batch for batch in step["batches"])
     for answer in result.get("answers", []): seen[f"answer: {answer['answer']}"] += 1
     for drop in result.get("dropped", []): seen[f"{drop['outcome']}: {drop['why']}"] += 1
 
 
-REACHED = ["refused settings", "zeroed", "filler", "dropped_stale: stale", "dropped_stale: late",
+REACHED = ["refused settings", "zeroed", "filler", "lane goes on", "lane is free", "dropped_stale: stale", "dropped_stale: late",
            "abandoned: late", "abandoned: asked", "abandoned: incomplete",
            *(f"step: {why}" for why in ("full", "end", "pool", "linger", "starved")),
            *(f"answer: {what}" for what in ("accepted", "duplicate", "refused", "granted",
@@ -126,14 +136,15 @@ def main():
     given = parser.parse_args()
     cases = json.loads(CASES.read_text(encoding="utf-8"))
     wrong, seen = compare(given.command, cases), Counter()
-    for chunk in random_cases(given.logs, given.seed):
+    for chunk in chain(random_cases(given.logs, given.seed),
+                       lane_cases(given.logs // 3, given.seed)):
         for case in chunk: reached(seen, case)
         wrong += compare(given.command, chunk)
         if wrong: break
     for what in REACHED:
         print(f"{what:24} {seen[what]}")
         if given.logs >= 500 and seen[what] == 0: sys.exit(f"no log has come to {what}")
-    print(f"{len(cases)} cases and {given.logs} logs, {wrong} differ")
+    print(f"{len(cases)} cases and {given.logs} logs, a third as many with lanes; {wrong} differ")
     sys.exit(1 if wrong else 0)
 
 

@@ -64,6 +64,37 @@ TEST_CASE("live: a step that world, pool or max_length does not allow is refused
         "live.zero_most_stale = 5; allowed: 0 to 4, the rows of a batch");
 }
 
+TEST_CASE("live: what does not go with lanes is refused") {
+  const auto refused_lanes = [](const auto& change) {
+    return refused([&change](LiveSettings& s) {
+      s.step_unit = StepUnit::lanes;
+      s.unroll = 20;
+      change(s);
+    });
+  };
+  CHECK(refused_lanes([](auto&) {}) == "");
+  CHECK(refused_lanes([](auto& s) { s.unroll = 0; }) ==
+        "live.step.unroll = 0; allowed: 1 to 2147483647");
+  CHECK(refused_lanes([](auto& s) { s.step_unit = StepUnit::sequences; }) ==
+        "live.step.unroll = 20; allowed: with step.lanes only");
+  CHECK(refused_lanes([](auto& s) { s.world = 3; }) ==
+        "live.step = 16; allowed: a multiple of live.world = 3, as each rank has as many lanes");
+  CHECK(refused_lanes([](auto& s) { s.world = 32; }) ==
+        "live.step = 16; allowed: live.world = 32 and up, a row for each batch");
+  CHECK(refused_lanes([](auto& s) { s.groups = LiveGroups::batch; }) ==
+        "live.groups = batch; allowed: none with lanes, which take sequences one by one");
+  CHECK(refused_lanes([](auto& s) { s.reuse = 2; }) ==
+        "live.reuse = 2; allowed: 1 with lanes, which go through a sequence once");
+  CHECK(refused_lanes([](auto& s) { s.select = LiveSelect::uniform; }) ==
+        "live.select = uniform; allowed: fifo with lanes, which take sequences in their order");
+  CHECK(refused_lanes([](auto& s) { s.cut = Cut::dynamic; }) ==
+        "live.cut = dynamic; allowed: fixed with lanes, which stay with their ranks");
+  CHECK(refused_lanes([](auto& s) { s.max_staleness = 1; }) ==
+        "live.max_length = 0; allowed: 1 and up where live.max_staleness bounds lanes");
+  CHECK(refused_lanes([](auto& s) { s.fresh_share = 0.5; }) ==
+        "live.fresh_share = 0.5; allowed: nothing, as live.reuse = 1 makes all of a step fresh");
+}
+
 TEST_CASE("live: choices that contradict each other are refused") {
   CHECK(refused([](auto& s) { s.cut = Cut::quadratic; }) ==
         "live.quadratic_scale = 0; allowed: 1 and up with live.cut = quadratic");

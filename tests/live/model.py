@@ -3,7 +3,7 @@
     python3 model.py CASES.json     says which cases it agrees with
 
 Pure: (settings, log) -> steps, answers, outcomes. It says what is decided, not how fast. Bytes,
-rings, spool, lanes, queue mode, and a step's way from cut to release are not in it.
+rings, spool, queue mode, and a step's way from cut to release are not in it.
 
 The log: events in the order in which the daemon handles them. `at` is its time in whole ms, and
 never falls; what runs out at `at` or before is handled first. A timeout is in ms; null: none.
@@ -20,7 +20,8 @@ never falls; what runs out at `at` or before is handled first. A timeout is in m
     {"do": "end"}  {"do": "time"}                       no more will come; only time passes
 
 A result has steps (`after`: events handled before the cut; for each rank batches of [producer,
-number], weights, staleness; zeroed rows; filler as [rank, row]); answers to claims and takes, and
+number], weights, staleness; zeroed rows; filler as [rank, row]; with lanes the starts, lengths and
+flags of rows, where a free lane is null); answers to claims and takes, and
 to pushes not accepted at once; outcomes: the states of each producer's numbers; dropped, and why.
 What `refused` and its `why` say is for people: a daemon has texts of its own.
 """
@@ -65,13 +66,15 @@ class Live(Pool):
 
     # ---- cutting a step
     def total(self, units):
-        return sum({"sequences": len(u.members), "groups": 1, "frames": u.frames}[self.s.kind]
-                   for u in units)
+        if self.s.kind == "groups": return len(units)
+        return sum(u.frames if self.s.kind == "frames" else len(u.members) for u in units)
     def places(self, units):
         return len(units) if self.s.groups == "batch" else sum(len(u.members) for u in units)
     def least(self):  # sequences that may be needed to give each batch a row or group
         return 1 + (self.s.world - 1) * (self.largest_group if self.s.groups == "batch" else 1)
-    def enough(self): return self.places([u for u in self.units if u.complete]) >= self.s.world
+    def enough(self):
+        if self.lanes: return len([u for u in self.units if u.complete]) >= len(self.idle_ranks())
+        return self.places([u for u in self.units if u.complete]) >= self.s.world
     def pressed(self):
         """The pool is full, and nothing that it keeps room for can get in."""
         return bool(self.blocked) and (self.in_flight() == 0 or
@@ -97,15 +100,17 @@ class Live(Pool):
     def cut(self):
         """Cuts the next step if it is time to."""
         s, fresh, kept = self.s, [u for u in self.new() if u.complete], self.kept()
-        if self.ended and not fresh:
+        if self.ended and not fresh and not any(self.lanes):
             for unit in kept: self.drop(unit, "done")
             for trainer in self.wanting(): self.answer(self.waiting.pop(trainer)[0], "end")
+        busy = len(self.lanes) - self.lanes.count(None)
         idle, enough, need = self.idle(), self.enough(), s.budget if self.ended else s.need
         if not (idle and enough and self.lingers is not None):
             self.lingers = self.now if idle and enough else None
         if not self.wanting(): return False
-        must, waits = self.due()
-        full = enough and self.total(fresh) >= need and self.total(fresh + kept) >= s.budget
+        must, waits = ([], self.lanes_wait(fresh)) if self.lanes else self.due()
+        full = (enough and busy + self.total(fresh) >= need and
+                busy + self.total(fresh + kept) >= s.budget)
         lingered = None not in (self.lingers, s.linger) and self.now >= self.lingers + s.linger
         why = next((why for holds, why in (
             (full, "full"), (self.ended, "end"), (idle and self.pressed(), "pool"),
@@ -113,14 +118,64 @@ class Live(Pool):
         if why is None or not self.ended and (not enough or waits and not self.pressed()):
             return False
         units = self.choose(fresh, kept, must, need)
-        stale = [self.too_stale(self.distance(q)) for u in units for q in u.members]
+        going_on = [lane[0] for lane in self.lanes if lane]
+        stale = [self.too_stale(self.distance(q)) for u in units + going_on for q in u.members]
         if s.stale == "zero" and all(stale):  # a step in which no row counts serves nobody
             for unit in units: self.drop(unit, "dropped_stale", "stale")
+            for unit in going_on: self.through(unit)
+            self.lanes = [None] * len(self.lanes)
         else:
             self.make_step(units, why)
         return True
+    # ---- lanes
+    def ranks(self):
+        of_rank = len(self.lanes) // self.s.world
+        return [range(rank * of_rank, (rank + 1) * of_rank) for rank in range(self.s.world)]
+    def idle_ranks(self): return [r for r in self.ranks() if not any(self.lanes[i] for i in r)]
+    def lanes_wait(self, fresh):
+        """Whether what is in flight would find no lane in time if this step were cut now."""
+        if not self.s.bounded or self.s.stale != "pace": return False
+        free = self.lanes.count(None)
+        longest = self.steps_of(self.s.max_length)
+        taken = [longest] * min(free, len(fresh))
+        after = [left - 1 for left in self.lefts() if left] + [left - 1 for left in taken]
+        after += [0] * (free - len(taken))
+        coming = [(self.distance(c), amount) for c, amount in self.coming()]
+        for s in {staleness for staleness, _ in coming if staleness <= self.s.bound}:
+            as_stale = sum(self.stale(unit) >= s for unit in fresh)
+            amount = sum(amount for staleness, amount in coming if s <= staleness <= self.s.bound)
+            room = self.takes(after, self.s.bound - s - len(self.ahead))
+            if as_stale < free and amount > room: return True
+        return False
+    def lane_batches(self, units):
+        """Free lanes take the units; then each gives its next row: of what, from where, how long."""
+        for unit in units:
+            self.units.remove(unit)
+            unit.given = 1
+            lanes = min(self.ranks(), key=lambda r: sum(bool(self.lanes[i]) for i in r))
+            self.lanes[next(i for i in lanes if not self.lanes[i])] = (unit, 0)
+        rows = [lane and (lane[0].members[0], True, lane[1],
+                          min(self.s.unroll, lane[0].frames - lane[1])) for lane in self.lanes]
+        batches, real, more = [[rows[i] for i in r] for r in self.ranks()], [r for r in rows if r], 0
+        for batch in batches:
+            if not any(batch):
+                q, _, start, frames = real[more % len(real)]
+                batch[0], more = (q, False, start, frames), more + 1
+        return batches
+    def move_lanes(self):
+        for i, lane in enumerate(self.lanes):
+            if lane:
+                unit, at = lane[0], lane[1] + self.s.unroll
+                self.lanes[i] = (unit, at) if at < unit.frames else None
+                if self.lanes[i] is None: self.through(unit)
+    def through(self, unit):
+        q, = unit.members
+        q.left, q.state = True, "delivered" if q.out else "done"
     def choose(self, fresh, kept, must, need):
         s, chosen = self.s, []
+        if self.lanes:
+            order = sorted(fresh, key=lambda u: (-self.stale(u), u.arrival))
+            return order[:self.lanes.count(None)]
         def put(unit):
             if self.total(chosen + [unit]) <= s.budget or self.places(chosen) < s.world:
                 chosen.append(unit)  # beyond the budget only to give each batch a row
@@ -145,24 +200,33 @@ class Live(Pool):
         s, number = self.s, len(self.steps)
         step = dict(step=number, at=self.now, after=self.events, version=self.v, why=why,
                     batches=[], weights=[], staleness=[], zeroed=[], filler=[])
-        for rank, rows in enumerate(permute(self.batches(units), s.seed, number, RANKS)):
-            stale = [self.distance(q) for q, _ in rows]
-            real = [i for i, (_, counts) in enumerate(rows) if counts]
+        if self.lanes:
+            batches = self.lane_batches(units)
+            self.show_parts(step, batches)
+        else:
+            batches = permute(self.batches(units), s.seed, number, RANKS)
+        members = {id(q): q for rows in batches for row in rows if row for q in row[:1]}.values()
+        for rank, rows in enumerate(batches):
+            stale = [row and self.distance(row[0]) or 0 for row in rows]
+            real = [i for i, row in enumerate(rows) if row and row[1]]
             worst = sorted(real, key=lambda i: (-stale[i], rows[i][0].arrival))
             zero = {i for i in worst[:min(s.zero_most_stale, len(real) - 1)] if stale[i] > 0}
             zero |= {i for i in real if s.stale == "zero" and self.too_stale(stale[i])}
-            names = [[q.producer, q.number] for q, _ in rows]
+            names = [row and [row[0].producer, row[0].number] for row in rows]
             step["batches"].append(names)
-            step["weights"].append([0.0 if i in zero or not counts else q.weight
-                                    for i, (q, counts) in enumerate(rows)])
+            step["weights"].append([1.0 if not row else row[0].weight if row[1] and i not in zero
+                                    else 0.0 for i, row in enumerate(rows)])
             step["staleness"].append(stale)
             step["zeroed"] += [names[i] for i in sorted(zero)]
-            step["filler"] += [[rank, i] for i in range(len(rows)) if i not in real]
+            step["filler"] += [[rank, i] for i, row in enumerate(rows) if row and not row[1]]
         self.steps.append(step)
         self.ahead.append(number)
-        self.open[number] = (dict.fromkeys(self.position), [q for u in units for q in u.members])
+        self.open[number] = (dict.fromkeys(self.position), list(members))
         self.lingers = None
-        for unit in units:
+        if self.lanes:
+            for q in members: q.state, q.out = "delivered", q.out + 1
+            self.move_lanes()
+        for unit in [] if self.lanes else units:
             unit.given, unit.last = unit.given + 1, number
             self.close(unit.group, "abandoned")
             for q in unit.members: q.state, q.out = "delivered", q.out + 1
@@ -170,6 +234,11 @@ class Live(Pool):
                 self.drop(unit, "done")
         for trainer in [t for t in self.waiting if self.position[t] == number]:
             self.hand_out(trainer)
+    def show_parts(self, step, batches):
+        def flags(row): return (row[2] == 0) + 2 * (row[2] + row[3] == row[0].length)
+        step["starts"] = [[row[2] if row else 0 for row in rows] for rows in batches]
+        step["lengths"] = [[row[3] if row else 0 for row in rows] for rows in batches]
+        step["flags"] = [[flags(row) if row else 0 for row in rows] for rows in batches]
     def batches(self, units):
         """Cuts a step into `world` batches of like length and equal cost, longest first. A row is
         a sequence, and whether it counts: filler repeats one, only when a feed ends."""

@@ -7,7 +7,7 @@ MASK = (1 << 64) - 1
 RANKS, UNIFORM = 9, 10  # streams of the planner's generator, appended to its 1 to 8
 REMEMBERED = 65536  # closed groups, and groups of which some were abandoned before they began
 DEFAULTS = dict(
-    step={"sequences": 16},            # or groups, or frames: the budget of a step
+    step={"sequences": 16},            # or groups, or frames; or lanes, with unroll: frames of a row
     world=1, cut="fixed",              # batches of a step; or dynamic, quadratic: equal cost
     quadratic_scale=0, window=4,       # window: steps' worth within which lengths are matched
     max_length=0,                      # frames; 0: a batch's share of a step in frames, or no limit
@@ -39,7 +39,8 @@ def permute(values, seed, step, stream):
 def checked(given):
     """Settings with their defaults. ValueError for what could not work, or has no effect."""
     s = SimpleNamespace(**{**DEFAULTS, **given})
-    (s.kind, s.budget), = s.step.items()
+    (s.kind, s.budget), = [(key, value) for key, value in s.step.items() if key != "unroll"]
+    s.unroll, lanes = s.step.get("unroll", 0), s.kind == "lanes"
     frames, spread, fifo = s.kind == "frames", s.groups == "step", s.select == "fifo"
     paced, share = s.stale == "pace" and s.max_staleness is not None, s.budget // max(1, s.world)
     for wrong, why in (
@@ -52,10 +53,16 @@ def checked(given):
             (frames and s.max_length > share, "max_length exceeds a batch's share of the step"),
             (frames and s.max_staleness is not None and not s.max_length,
              "max_staleness with a step in frames needs max_length"),
+            (bool(s.unroll) != lanes, "lanes need unroll, and unroll lanes"),
+            (lanes and s.budget % s.world, "each rank has as many lanes"),
+            (lanes and (s.groups, s.reuse, s.select, s.cut) != ("none", 1, "fifo", "fixed"),
+             "lanes take single sequences in order, once"),
+            (lanes and s.max_staleness is not None and not s.max_length,
+             "max_staleness with lanes needs max_length"),
             (s.cut == "quadratic" and s.quadratic_scale < 1, "quadratic needs quadratic_scale"),
             (s.stale == "zero" and s.max_staleness is None, "stale = zero needs max_staleness"),
             (paced and not fifo, "select = uniform cannot be paced: stale = drop or zero"),
-            (s.kind == "sequences" and s.zero_most_stale > max(1, share), "zero_most_stale: rows"),
+            (s.kind in ("sequences", "lanes") and s.zero_most_stale > max(1, share), "zero_most_stale: rows"),
             (fifo and s.reuse == 1 and s.fresh_share is not None, "fresh_share needs reuse"),
             (fifo and s.reuse == 0 and s.fresh_share is None, "reuse = 0 needs fresh_share")):
         if wrong: raise ValueError(why)
@@ -94,6 +101,8 @@ class Pool:
         self.joined, self.position, self.waiting, self.open = {}, {}, {}, {}
         self.steps, self.ahead = [], []  # ahead: those that are cut, and not known to be trained
         self.lingers = None  # since when a loop waits for a step that could be cut short
+        # What each lane is at: a unit of one sequence, and the frame that comes next; or None.
+        self.lanes = [None] * (self.s.budget if self.s.kind == "lanes" else 0)
 
     # ---- versions
     def distance(self, q):
@@ -287,9 +296,17 @@ class Pool:
     def full(self):
         """What a full step takes of fresh sequences."""
         return self.s.need * (self.largest_group if self.s.kind == "groups" else 1)
+    def steps_of(self, frames): return -(-frames // self.s.unroll)  # that a lane is busy
+    def lefts(self): return [lane and self.steps_of(lane[0].frames - lane[1]) or 0
+                             for lane in self.lanes]
+    def takes(self, lefts, steps):
+        """Sequences that lanes take in so many steps, which are free after `lefts` of them, and then
+        busy with the longest."""
+        return sum(max(0, -(-(steps - left) // self.steps_of(self.s.max_length))) for left in lefts)
     def room_in(self, steps):
         """What so many steps can take for sure: each but the last may end before a unit that is
         too large for the rest of it."""
+        if self.lanes: return self.takes(self.lefts(), steps)
         largest = 1 if self.s.kind == "groups" else self.longest() * self.largest_group
         lost = min(largest, self.full()) - 1
         return 0 if steps < 1 else self.full() + (steps - 1) * (self.full() - lost)
@@ -308,6 +325,9 @@ class Pool:
         most = self.s.pool_sequences - self.least() + 1  # beside what is too little for a step
         if self.s.bounded and self.s.kind == "sequences":
             most = min(most, self.room_in(self.s.bound + 1))
+        if self.s.bounded and self.lanes:  # those of one rank, if all were free
+            of_rank = [0] * (len(self.lanes) // self.s.world)
+            most = min(most, self.takes(of_rank, self.s.bound + 1))
         if self.ended or not 1 <= e["count"] <= most:
             why = "ended" if self.ended else f"1 to {most} can be claimed at once"
             return self.answer(self.events, "refused", why=why)

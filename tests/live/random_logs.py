@@ -47,6 +47,24 @@ def random_settings(random):
     return settings
 
 
+def lane_settings(random):
+    """Settings with lanes; most of them are possible."""
+    settings = random_settings(random)
+    world, lanes = settings["world"], settings["world"] * random.randint(1, 5)
+    if random.random() < 0.03: lanes += 1
+    settings.update({
+        "step": {"lanes": lanes, "unroll": random.choice([1, 3, 10, 10, 20, 60])},
+        "groups": "none", "cut": "fixed", "reuse": 1, "fresh_share": None, "select": "fifo",
+        "max_length": random.choice([3, 20, 40, 60]),
+        "pool_sequences": lanes * random.randint(1, 4) + random.randint(0, 3)})
+    if random.random() < 0.08:
+        settings.update(random.choice([
+            {"groups": "step"}, {"reuse": 2}, {"cut": "dynamic"}, {"max_length": 0},
+            {"step": {"lanes": lanes}}, {"step": {"lanes": lanes, "unroll": 0}},
+            {"step": {"sequences": world, "unroll": 2}}]))
+    return settings
+
+
 class RandomLog:
     """A log, and the model that it has been told to."""
 
@@ -171,12 +189,12 @@ class RandomLog:
         return self.log
 
 
-def random_case(random, name):
+def random_case(random, name, make_settings=random_settings):
     """A case with what the model makes of it, as the command prints them."""
-    settings = random_settings(random)
+    settings = make_settings(random)
     try:
         log = RandomLog(random, settings)
     except ValueError as error:
         return {"name": name, "settings": settings, "log": [], "expect": {"refused": str(error)}}
-    log.run(random.choice([15, 40, 40, 80, 150]) if max(log.s.step.values()) < 200 else 500)
+    log.run(random.choice([15, 40, 40, 80, 150]) if log.s.budget < 200 else 500)
     return {"name": name, "settings": settings, "log": log.log, "expect": log.live.result()}

@@ -49,7 +49,7 @@ TEST_CASE("live: every case leads to the steps, answers and outcomes that it exp
   const auto text = file_text(BATCHWRIGHT_SOURCE "/tests/live/data/cases.json");
   REQUIRE(text);
   const json::value cases = json::parse(*text);
-  REQUIRE(cases.as_array().size() == 75);
+  REQUIRE(cases.as_array().size() == 82);
   CHECK(differing(cases.as_array()) == "");
 }
 
@@ -71,7 +71,9 @@ TEST_CASE("live: settings that could not work are a result, with the key") {
   CHECK(refused(R"({"step": {"sequences": 2000}})") ==
         "live.pool_sequences = 1024; allowed: 2000 and up, for a step");
   CHECK(refused(R"({"step": {"rows": 2}})") ==
-        R"(live.step = {"rows":2}; allowed: {"sequences": N}, {"groups": N} or {"frames": N})");
+        R"(live.step = {"rows":2}; allowed: {"sequences": N}, {"groups": N}, {"frames": N} or )"
+        R"({"lanes": N, "unroll": U})");
+  CHECK(refused(R"({"step": {"lanes": 2}})") == "live.step.unroll = 0; allowed: 1 to 2147483647");
   CHECK(refused(R"({"world": -1})") == "live.world = -1; allowed: a whole number from 0");
   CHECK(refused(R"({"stale": "later"})") == R"(live.stale = "later"; allowed: pace drop zero)");
   CHECK(refused(R"({"stael": "drop"})").starts_with("live.stael is no setting; allowed: step "));

@@ -27,12 +27,13 @@ class SomePool {
     return pool.on(event, now_ms, results);
   }
 
-  /// A sequence of ten frames and forty bytes, with the number that comes next.
+  /// A sequence of ten frames, or as many as it says, and forty bytes, with the number that comes
+  /// next.
   std::uint64_t push(std::uint64_t now_ms, ProducerId producer = 0, LivePush push = {}) {
     if (producer >= next_.size()) next_.resize(producer + 1);
     push.producer = producer;
     push.number = next_[producer]++;
-    push.length = 10;
+    if (push.length == 0) push.length = 10;
     push.bytes = 40;
     return at(now_ms, push);
   }

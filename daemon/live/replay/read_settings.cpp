@@ -71,8 +71,16 @@ Key word(std::string_view name, Value& into, std::span<const LiveWord<Value>> wo
 }
 
 bool read_step(const json::value& value, LiveSettings& into) {
-  if (!value.is_object() || value.get_object().size() != 1) return false;
-  const auto& [unit, budget] = *value.get_object().begin();
+  if (!value.is_object()) return false;
+  json::object members = value.get_object();
+  if (members.contains("lanes") && members.contains("unroll")) {
+    const auto unroll = whole(members["unroll"]);
+    if (!unroll) return false;
+    into.unroll = *unroll;
+    members.erase("unroll");
+  }
+  if (members.size() != 1) return false;
+  const auto& [unit, budget] = *members.begin();
   const auto found = whole(budget);
   if (!found) return false;
   into.step = *found;
@@ -97,7 +105,8 @@ bool read_frame_bytes(const json::value& value, std::vector<std::uint64_t>& into
 
 std::vector<Key> keys_of(LiveSettings& s) {
   return {
-      {"step", "{\"sequences\": N}, {\"groups\": N} or {\"frames\": N}",
+      {"step",
+       "{\"sequences\": N}, {\"groups\": N}, {\"frames\": N} or {\"lanes\": N, \"unroll\": U}",
        [&s](const json::value& value) { return read_step(value, s); }},
       number("world", s.world),
       word<Cut>("cut", s.cut, kCuts),

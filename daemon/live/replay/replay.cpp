@@ -31,7 +31,7 @@ json::string_view name_of(const std::string_view (&names)[N], Value value) {
 /// What a log leads to, as JSON.
 class CaseResult {
  public:
-  explicit CaseResult(const NameNumbers& producers) : producers_(producers) {}
+  CaseResult(const NameNumbers& producers, bool lanes) : producers_(producers), lanes_(lanes) {}
 
   /// A push was logged: its producer has outcomes from then on.
   void note_push(const LivePush& push, std::uint64_t event) {
@@ -77,35 +77,47 @@ class CaseResult {
     return of_[id];
   }
 
-  json::array row_name(const LiveRow& row) const {
-    return {json::string(producers_.names()[row.producer]), row.number};
+  json::value row_name(const LiveRow& row) const {
+    if (row.frames == 0) return nullptr;
+    return json::array{json::string(producers_.names()[row.producer]), row.number};
   }
 
   json::object step_json(const LiveStep& step) const {
-    json::array batches, weights, staleness, zeroed, filler;
+    json::array batches, weights, staleness, zeroed, filler, starts, lengths, flags;
     for (std::size_t rank = 0; rank < step.batches.size(); ++rank) {
-      json::array names, row_weights, row_staleness;
+      json::array names, row_weights, row_staleness, row_starts, row_lengths, row_flags;
       for (const LiveRow& row : step.batches[rank]) {
         if (row.zeroed) zeroed.push_back(row_name(row));
         if (row.filler) filler.push_back(json::array{rank, names.size()});
         names.push_back(row_name(row));
         row_weights.push_back(row.weight);
         row_staleness.push_back(row.staleness);
+        row_starts.push_back(row.start);
+        row_lengths.push_back(row.frames);
+        row_flags.push_back(row.frames == 0 ? 0 : (row.reset ? 1 : 0) + (row.last ? 2 : 0));
       }
       batches.push_back(std::move(names));
       weights.push_back(std::move(row_weights));
       staleness.push_back(std::move(row_staleness));
+      starts.push_back(std::move(row_starts));
+      lengths.push_back(std::move(row_lengths));
+      flags.push_back(std::move(row_flags));
     }
-    return {{"step", step.step},
-            {"at", step.at_ms},
-            {"after", step.after},
-            {"version", step.version},
-            {"why", name_of(kReasons, step.why)},
-            {"batches", std::move(batches)},
-            {"weights", std::move(weights)},
-            {"staleness", std::move(staleness)},
-            {"zeroed", std::move(zeroed)},
-            {"filler", std::move(filler)}};
+    json::object shown{{"step", step.step},
+                       {"at", step.at_ms},
+                       {"after", step.after},
+                       {"version", step.version},
+                       {"why", name_of(kReasons, step.why)},
+                       {"batches", std::move(batches)},
+                       {"weights", std::move(weights)},
+                       {"staleness", std::move(staleness)},
+                       {"zeroed", std::move(zeroed)},
+                       {"filler", std::move(filler)}};
+    if (!lanes_) return shown;
+    shown["starts"] = std::move(starts);
+    shown["lengths"] = std::move(lengths);
+    shown["flags"] = std::move(flags);
+    return shown;
   }
 
   void add(const LiveAnswer& answer) {
@@ -140,6 +152,7 @@ class CaseResult {
   }
 
   const NameNumbers& producers_;
+  const bool lanes_;  ///< Rows are parts of sequences.
   std::vector<Producer> of_;
   std::vector<ProducerId> pushed_by_;  ///< By event.
   json::array steps_, answers_, dropped_;
@@ -151,7 +164,7 @@ Error at_event(std::size_t event, const std::string& message) {
 
 Result<json::object> replay_log(const LiveSettings& settings, const json::array& log) {
   NameNumbers producers, trainers;
-  CaseResult result(producers);
+  CaseResult result(producers, settings.step_unit == StepUnit::lanes);
   LivePool pool(settings);
   LiveResults results;
   std::uint64_t now_ms = 0;

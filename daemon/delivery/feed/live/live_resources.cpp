@@ -28,6 +28,7 @@ Guess guess(const LiveSettings& pool) {
   switch (pool.step_unit) {
     case StepUnit::frames: return {std::min(share, kMostRows), share + longest};
     case StepUnit::groups: return {share * kMembers, share * kMembers * longest};
+    case StepUnit::lanes: return {share, share * pool.unroll};
     case StepUnit::sequences: break;
   }
   return {share, share * longest};
