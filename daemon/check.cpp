@@ -26,11 +26,11 @@ std::string about_live(const LiveFeedSettings& live) {
     fields += (fields.empty() ? "" : ", ") + field.name;
   }
   return fmt::format(
-      "a live feed of {}, up to {} frames a sequence; steps of {} {} in {} batch{}; its pool holds "
+      "a live feed of {}, {} frames a sequence; steps of {} {} in {} batch{}; its pool holds "
       "up to {} sequences and {:.0f} MiB",
-      fields, pool.max_length, pool.step, word_of(kStepUnits, pool.step_unit), pool.world,
-      pool.world == 1 ? "" : "es", pool.pool_sequences,
-      static_cast<double>(pool.pool_bytes) / (1 << 20));
+      fields, pool.max_length == 0 ? "any number of" : fmt::format("up to {}", pool.max_length),
+      pool.step, word_of(kStepUnits, pool.step_unit), pool.world, pool.world == 1 ? "" : "es",
+      pool.pool_sequences, static_cast<double>(pool.pool_bytes) / (1 << 20));
 }
 
 /// Collects what is found.

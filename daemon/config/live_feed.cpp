@@ -147,11 +147,25 @@ std::string in_words_of_file(std::string text) {
 void check_pool(const ConfigNode& node, LiveSettings& pool, Complaints& complaints) {
   const ConfigNode& table = *node.find("live");
   // The memory of a batch is reserved for the longest sequence.
-  if (pool.max_length == 0 && pool.step_unit != StepUnit::frames) {
+  const bool in_frames = pool.step_unit == StepUnit::frames || pool.step_unit == StepUnit::lanes;
+  if (pool.max_length == 0 && !in_frames) {
     const auto keys = live_keys();
     return complaints.add(
         table, "feed.live.max_length", "found nothing",
         fmt::format("{}, as step is not of frames", find_key(keys, "max_length")->row.allowed));
+  }
+  const ConfigNode* const window = table.find("window");
+  if (window != nullptr && pool.step_unit == StepUnit::lanes) {
+    return complaints.add(*window, "feed.live.window",
+                          fmt::format("found {} with step.lanes", describe_found(*window)),
+                          "nothing there, as lanes take sequences in their order");
+  }
+  const ConfigNode* const spool = table.find("spool");
+  const bool is_spooled = spool != nullptr && spool->text() != nullptr && !spool->text()->empty();
+  if (is_spooled && pool.step_unit == StepUnit::lanes) {
+    return complaints.add(*spool, "feed.live.spool",
+                          fmt::format("found {} with step.lanes", describe_found(*spool)),
+                          "\"\" there, as a spool does not have how far lanes are");
   }
   const auto fault = find_fault(pool);
   if (!fault) {

@@ -1,6 +1,9 @@
 // The rows of a live feed: its keys in [[feed]], [feed.live], and the fields of [feed.fields].
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "daemon/config/live_feed.h"
@@ -15,17 +18,24 @@ constexpr std::chrono::hours kMostTimeout{168};
 
 Fault read_pool(const ConfigNode& node, std::uint64_t& out) { return read_bytes(node, out, 1); }
 
-/// A budget in one of three units.
+/// A budget in one of four units, and of lanes the frames of a row.
 Fault read_step(const ConfigNode& node, LiveSettings& out) {
-  if (node.table() == nullptr || node.table()->entries.size() != 1) return &node;
-  const ConfigNode& entry = node.table()->entries.front();
-  for (const auto& [name, unit] : kStepUnits) {
-    if (entry.key != name) continue;
+  if (node.table() == nullptr) return &node;
+  const ConfigNode* const unroll = node.find("lanes") == nullptr ? nullptr : node.find("unroll");
+  if (node.table()->entries.size() != (unroll == nullptr ? 1 : 2)) return &node;
+  for (const ConfigNode& entry : node.table()->entries) {
+    if (&entry == unroll) {
+      if (const Fault fault = read_count<1, kMost>(entry, out.unroll)) return fault;
+      continue;
+    }
+    const auto* const known =
+        std::find_if(std::begin(kStepUnits), std::end(kStepUnits),
+                     [&entry](const auto& word) { return word.first == entry.key; });
+    if (known == std::end(kStepUnits)) return &entry;
     if (const Fault fault = read_count<1, kMost>(entry, out.step)) return fault;
-    out.step_unit = unit;
-    return nullptr;
+    out.step_unit = known->second;
   }
-  return &entry;
+  return nullptr;
 }
 
 Fault read_milliseconds(const ConfigNode& node, std::uint64_t& out, std::uint64_t min) {
@@ -164,10 +174,12 @@ const std::array kFieldKeys{
 
 const std::array kLiveKeys{
     live_key<read_step>(
-        {"step", "{ sequences = N }, { groups = N } or { frames = N }, with N from 1 to 4294967295",
+        {"step",
+         "{ sequences = N }, { groups = N } or { frames = N }, with N from 1 to 4294967295, or "
+         "{ lanes = N, unroll = U }, with N up to 16777215 and U up to 2147483647",
          "{ sequences = 16 }", anew, "Budget of a step, which is cut into world batches"},
         [](auto& l) -> auto& { return l.pool; },
-        [](auto& l) { return std::pair(l.pool.step_unit, l.pool.step); }),
+        [](auto& l) { return std::tuple(l.pool.step_unit, l.pool.step, l.pool.unroll); }),
     live_key<read_count<1, 1'000'000>>(
         {"window", "1 to 1000000", "4", anew,
          "Steps' worth of waiting sequences from which a step takes those of like lengths"},

@@ -145,7 +145,7 @@ struct LiveStatus {
   std::uint64_t steps = 0;              ///< That were cut.
   std::uint64_t steps_kept = 0;         ///< Of them, those that can still be assembled.
   std::uint64_t steps_ahead = 0;        ///< Of them, those that may not be trained yet.
-  std::string_view step_unit;           ///< "sequences", "groups" or "frames":
+  std::string_view step_unit;           ///< "sequences", "groups", "frames" or "lanes":
   std::uint64_t step_needs = 0;         ///< what a full step takes of them,
   std::uint64_t step_has = 0;           ///< and what is complete for the next one.
   std::uint64_t wanted_slot_bytes = 0;  ///< For a step that waits for larger slots; 0: none does.

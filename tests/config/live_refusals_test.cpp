@@ -144,6 +144,37 @@ TEST_CASE("config: what the pool refuses is told at the key") {
         "x.toml:4:1: feed.live.fresh_share: found nothing; allowed: 0 to 1 with live.reuse = 0");
 }
 
+TEST_CASE("config: lanes are a step's budget, and refuse what they do not go with") {
+  std::string text = kLive;
+  text.replace(text.find("max_length = 100"), 16, "step = { lanes = 6, unroll = 20 }");
+  const LiveSettings pool = live_of(text + "[feed.plan]\nworld = 2\n").pool;
+  CHECK(pool.step_unit == StepUnit::lanes);
+  CHECK(pool.step == 6);
+  CHECK(pool.unroll == 20);
+  CHECK(pool.max_length == 0);
+  CHECK(fault_of(text + "window = 4\n") ==
+        "x.toml:6:1: feed.live.window: found 4 with step.lanes; allowed: nothing there, as lanes "
+        "take sequences in their order");
+  CHECK(fault_of(text + "spool = \"\"\n") == "");
+  CHECK(fault_of(text + "spool = \"/s\"\n") ==
+        "x.toml:6:1: feed.live.spool: found \"/s\" with step.lanes; allowed: \"\" there, as a "
+        "spool does not have how far lanes are");
+  CHECK(fault_of(text + "[feed.plan]\nworld = 4\n") ==
+        "x.toml:5:1: feed.live.step: found 6; allowed: a multiple of plan.world = 4, as each rank "
+        "has as many lanes");
+  CHECK(fault_of(text + "[feed.plan]\ncut = \"dynamic\"\n")
+            .find("feed.plan.cut: found dynamic; allowed: fixed with lanes") != text.npos);
+  CHECK(fault_of(with_live_line("step = { lanes = 6 }")) ==
+        "x.toml:6:1: feed.live.step.unroll: found 0; allowed: 1 to 2147483647");
+  for (const char* step : {"{ sequences = 6, unroll = 20 }", "{ unroll = 20 }",
+                           "{ lanes = 6, unroll = 0 }", "{ lanes = 6, unroll = 20, frames = 2 }"}) {
+    CAPTURE(step);
+    const std::string fault = fault_of(with_live_line(std::string("step = ") + step));
+    CHECK(fault.find(" feed.live.step") != fault.npos);
+    CHECK(fault.find("{ lanes = N, unroll = U }") != fault.npos);
+  }
+}
+
 TEST_CASE("config: values of a live feed at the edge are taken, those behind it refused") {
   for (const char* line :
        {"window = 1", "window = 1000000", "linger = \"0s\"", "linger = \"168h\"",

@@ -43,4 +43,8 @@ TEST_CASE("daemon: a check names the unit of a live feed's steps") {
   REQUIRE(frames.size() == 1);
   CHECK(frames[0].text.find("up to 400 frames a sequence; steps of 400 frames in 1 batch;") !=
         std::string::npos);
+  const auto lanes = found_with("step = { lanes = 4, unroll = 20 }\n");
+  REQUIRE(lanes.size() == 1);
+  CHECK(lanes[0].text.find("any number of frames a sequence; steps of 4 lanes in 1 batch;") !=
+        std::string::npos);
 }

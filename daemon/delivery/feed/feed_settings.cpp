@@ -54,6 +54,7 @@ std::string live_text(const FeedSettings& settings) {
     return value ? fmt::format("{}", *value) : std::string("none");
   };
   add(fmt::format("step.{}", word_of(kStepUnits, live.step_unit)), live.step);
+  if (live.unroll != 0) add("step.unroll", live.unroll);
   add("window", live.window);
   add("max_length", live.max_length);
   add("linger_ms", none(live.linger_ms));

@@ -240,6 +240,8 @@ std::optional<SeenBatch> RawTrainer::next() {
   for (std::uint32_t r = 0; r < body.lengths()->size(); ++r) {
     seen.keys.push_back(body.keys()->Get(r)->str());
     seen.lengths.push_back(body.lengths()->Get(r));
+    seen.starts.push_back(body.starts() != nullptr ? body.starts()->Get(r) : 0);
+    seen.flags.push_back(body.flags() != nullptr ? body.flags()->Get(r) : kRowReset | kRowLast);
     seen.weights.push_back(body.weights() != nullptr ? body.weights()->Get(r) : 1.0F);
     if (live == nullptr) continue;
     seen.numbers.push_back(live->numbers()->Get(r));

@@ -88,6 +88,8 @@ struct SeenBatch {
   std::uint64_t step_sequences = 0;
   double loss_weight = 0;
   std::vector<std::uint32_t> lengths;
+  std::vector<std::uint32_t> starts;
+  std::vector<std::uint8_t> flags;
   std::vector<std::byte> x;                     ///< [B, L, 2] float32
   std::vector<std::vector<std::byte>> tensors;  ///< Of all fields.
 };

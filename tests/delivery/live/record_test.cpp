@@ -82,6 +82,8 @@ void fill_disk_of(const std::filesystem::path& file) {
 /// All but their keys, which a dataset has once.
 void check_equal(const SeenBatch& recorded, const SeenBatch& again) {
   CHECK(again.lengths == recorded.lengths);
+  CHECK(again.starts == recorded.starts);
+  CHECK(again.flags == recorded.flags);
   CHECK(again.weights == recorded.weights);
   CHECK(again.tensors == recorded.tensors);
   CHECK(again.batch_frames == recorded.batch_frames);
@@ -142,6 +144,44 @@ TEST_CASE("delivery: a run that was recorded is replayed bit for bit, also acros
   // Of one sequence two ranks get a batch each.
   const std::vector<float> filler{0};
   CHECK((all.back().weights == filler || all[all.size() - 2].weights == filler));
+}
+
+TEST_CASE("delivery: a run with lanes is recorded and replayed, sequences being stored once") {
+  const TemporaryFolder folder;
+  std::vector<SeenBatch> all;
+  {
+    FeedSettings settings = recording_feed(folder);
+    settings.live->pool.step_unit = StepUnit::lanes;
+    settings.live->pool.unroll = 7;
+    const TestServer server(std::move(settings));
+    RawTrainer trainer(server);
+    RawProducer producer(server, "actor");
+    std::vector<Offered> pushed;
+    for (std::uint64_t i = 0; i < 9; ++i) {
+      pushed.push_back({i, static_cast<std::uint32_t>(5 * i % 30 + 1)});
+    }
+    CHECK(producer.push(pushed) == 9);
+    wire::EndFeedT end;
+    end.feed = "live";
+    producer.client().send(std::move(end));
+    trainer.wait();
+    while (auto batch = trainer.next()) {
+      trainer.release(*batch);
+      trainer.wait();
+      all.push_back(std::move(*batch));
+    }
+  }
+  REQUIRE(all.size() == 10);
+  const std::vector<SeenBatch> again = replay(folder, all.size());
+  bool goes_on = false, is_free = false;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    check_equal(all[i], again[i]);
+    CHECK(again[i].keys == all[i].keys);
+    goes_on = goes_on || all[i].starts.front() == 7;
+    is_free = is_free || all[i].lengths.back() == 0;
+  }
+  CHECK((goes_on && is_free));
 }
 
 TEST_CASE("delivery: a step that no client was given is not in the record") {
@@ -220,7 +260,8 @@ TEST_CASE("delivery: a record names a sequence by the ordinal that it got first"
   RecordDesk desk(7, 0xab);
   const auto batch = [](std::vector<std::shared_ptr<const PushedSequence>> rows, float weight) {
     auto made = std::make_shared<LiveBatch>();
-    for (const auto& each : rows) made->rows.push_back({each->arrival, 0, 1, 0, 0, weight});
+    constexpr std::uint8_t kWhole = kRowReset | kRowLast;
+    for (const auto& each : rows) made->rows.push_back({each->arrival, 0, 1, kWhole, 0, weight});
     made->sequences = std::move(rows);
     made->says.version = 4;
     return made;

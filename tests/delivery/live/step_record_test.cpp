@@ -162,8 +162,9 @@ TEST_CASE("delivery: a record whose file or dataset is another's is refused, and
             .starts_with("dataset " + recorded.dataset.string() + " has other fields: "));
   recorded.append("a key\n");
   CHECK(why(recorded.open()) == file +
-                                    ": line 5: found \"a key\"; allowed: #ORDINAL, or #ORDINAL "
-                                    "*WEIGHT, as a record writes it");
+                                    ": line 5: found \"a key\"; allowed: #ORDINAL, #ORDINAL "
+                                    "*WEIGHT, the same with START COUNT behind the ordinal, or "
+                                    "-, as a record writes it");
   CHECK(recorded.order() == std::string(kHead) + kFirst + "a key\n");
   const Recorded taken;
   taken.append("mine");

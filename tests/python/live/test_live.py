@@ -26,11 +26,18 @@ groups = "step"
 linger = "never"
 """
 SIZE = 4  # of a group
+LANES = """
+[[feed]]
+name = "lanes"
+pool = "4MiB"
+fields = { x = { dtype = "float32" }, speaker = { dtype = "int32", kind = "scalar" } }
+live = { step = { lanes = 3, unroll = 4 } }
+"""
 
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory, stored):
-    daemon = served.Daemon(tmp_path_factory.mktemp("live"), stored, plan=LIVE).start()
+    daemon = served.Daemon(tmp_path_factory.mktemp("live"), stored, plan=LIVE + LANES).start()
     yield daemon.endpoint
     daemon.stop()
 
@@ -84,6 +91,36 @@ def test_a_trainer_reads_what_a_producer_pushes(endpoint):
     assert pushed == list(range(80))
     for rows in seen.values():  # no group is torn
         assert len(rows) == SIZE and len({step for step, _ in rows}) == 1
+
+
+def test_the_state_of_a_lane_goes_on_from_step_to_step(endpoint):
+    from batchwright.torch import BatchDataset
+    sequences = [numpy.arange(length, dtype=numpy.float32) + 100 * number
+                 for number, length in enumerate([9, 3, 14, 1, 4, 8, 2, 5])]
+    with batchwright.connect(endpoint) as connection:
+        feed = connection.live("lanes")
+        with feed.producer("actor") as out:
+            for number, x in enumerate(sequences):
+                out.push(x=x, speaker=number, version=0)
+        feed.end()
+    states, sums, sizes = numpy.zeros(3), {}, set()
+    with BatchDataset(endpoint, "lanes", timeout=served.SECONDS) as dataset:
+        for batch in dataset:
+            assert batch["x"].shape[0] == 3 and batch["x"].shape[1] <= 4
+            for lane, flags in enumerate(batch.flags):
+                length = int(batch.lengths[lane])
+                sizes.add(length)
+                if length == 0:
+                    assert batch.producers[lane] == "" and flags == 0
+                    continue
+                assert bool(flags & 1) == (batch.starts[lane] == 0)
+                state = 0 if flags & 1 else states[lane]
+                states[lane] = state + batch["x"][lane][:length].sum()
+                if flags & 2:
+                    assert batch["speaker"][lane] == batch.numbers[lane]
+                    sums[int(batch.numbers[lane])] = states[lane]
+    assert sums == {number: x.sum() for number, x in enumerate(sequences)}
+    assert {0, 4} <= sizes
 
 
 def test_what_does_not_fit_the_fields_is_refused_before_it_is_sent(endpoint):

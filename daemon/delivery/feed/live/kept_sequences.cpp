@@ -8,6 +8,7 @@ namespace batchwright {
 void KeptSequences::add(std::shared_ptr<const PushedSequence> sequence, ProducerId producer,
                         bool in_area) {
   const std::uint64_t arrival = sequence->arrival;
+  bytes_ += sequence->bytes();
   all_.emplace(arrival, Kept{std::move(sequence), producer, true, in_area, false, 0});
 }
 
@@ -46,6 +47,7 @@ void KeptSequences::let_go(std::uint64_t arrival) {
 void KeptSequences::free_if_unused(std::map<std::uint64_t, Kept>::iterator of) {
   const Kept& kept = of->second;
   if (kept.in_pool || kept.held || kept.steps != 0) return;
+  bytes_ -= kept.sequence->bytes();
   freed_(kept.producer, *kept.sequence, kept.in_area);
   all_.erase(of);
 }

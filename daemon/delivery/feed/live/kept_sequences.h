@@ -45,6 +45,7 @@ class KeptSequences {
   void keep_from(std::uint64_t step);
   /// Sequences in the pool, and in steps.
   std::size_t size() const { return all_.size(); }
+  std::uint64_t bytes() const { return bytes_; }  ///< Of all of them.
   /// Bytes of sequences that are in steps alone.
   std::uint64_t bytes_beside_pool() const { return beside_pool_; }
   /// The first step that is kept; `none` if none is.
@@ -66,6 +67,7 @@ class KeptSequences {
   Freed freed_;
   std::map<std::uint64_t, Kept> all_;
   std::map<std::uint64_t, std::vector<std::uint64_t>> steps_;
+  std::uint64_t bytes_ = 0;
   std::uint64_t beside_pool_ = 0;
 };
 

@@ -150,6 +150,7 @@ class LiveDesk {
   void changed(const LiveChange& change);
   void add_step(const LiveStep& step);
   LiveBatch make_batch(const LiveStep& step, const std::vector<LiveRow>& rows);
+  static void add_free_lane(std::uint32_t nobody, LiveBatch& batch);
   void freed(ProducerId id, const PushedSequence& sequence, bool in_area);
   void catch_up(LiveTrainer& trainer);
   std::uint32_t length_of(const PushedSequence& sequence) const {

@@ -82,7 +82,7 @@ void LiveDesk::add_pool(LiveStatus& status, std::uint64_t now_ms) const {
   status.kept = pool.kept;
   status.kept_bytes = pool.kept_bytes;
   status.in_steps = kept_.size() - std::min<std::uint64_t>(pool.waiting + pool.kept, kept_.size());
-  status.in_steps_bytes = kept_.bytes_beside_pool();
+  status.in_steps_bytes = kept_.bytes() - std::min(pool.bytes, kept_.bytes());
   status.pool_sequences = settings_.pool.pool_sequences;
   status.pool_bytes = settings_.pool.pool_bytes;
   status.groups = pool.begun_groups;

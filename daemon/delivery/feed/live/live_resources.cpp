@@ -80,7 +80,9 @@ Result<FeedResources> make_live_resources(const FeedSettings& settings, const Fe
   }
   const Fingerprint fingerprint = fingerprint_of_live(settings, incarnation);
   FeedData& data = resources.data;
-  data.live = std::make_shared<LiveSource>(settings.live->schema, fingerprint, settings.plan.world);
+  const bool has_parts = settings.live->pool.step_unit == StepUnit::lanes;
+  data.live = std::make_shared<LiveSource>(settings.live->schema, fingerprint, settings.plan.world,
+                                           has_parts);
   data.first_epoch = {nullptr, data.live, {}, {}, 0.0};
   data.few_slots = about_slots(settings, needs.slots);
   resources.arena = std::move(*arena);

@@ -66,7 +66,7 @@ std::uint64_t LiveSource::first_kept() const {
 
 EpochOutline LiveSource::outline() const {
   const MutexLock lock(mutex_);
-  return {Epoch{0}, fingerprint_, world_, first_ + batches_.size(), false, !ended_};
+  return {Epoch{0}, fingerprint_, world_, first_ + batches_.size(), has_parts_, !ended_};
 }
 
 std::shared_ptr<const LiveBatch> LiveSource::find(BatchIndex index) const {

@@ -36,7 +36,7 @@ struct PushedSequence {
 
 /// One batch of a step.
 struct LiveBatch {
-  std::vector<std::shared_ptr<const PushedSequence>> sequences;  ///< Of the rows.
+  std::vector<std::shared_ptr<const PushedSequence>> sequences;  ///< Of the rows; null: free lanes.
   std::vector<Row> rows;
   LiveRows says;
   BatchFigures figures;
@@ -46,8 +46,12 @@ struct LiveBatch {
 /// holds never changes. Threads: any.
 class LiveSource final : public BatchSource {
  public:
-  LiveSource(Schema schema, Fingerprint fingerprint, std::uint32_t world)
-      : schema_(std::move(schema)), fingerprint_(fingerprint), world_(world) {}
+  /// `has_parts`: rows may be parts of sequences.
+  LiveSource(Schema schema, Fingerprint fingerprint, std::uint32_t world, bool has_parts = false)
+      : schema_(std::move(schema)),
+        fingerprint_(fingerprint),
+        world_(world),
+        has_parts_(has_parts) {}
 
   /// For a feed that goes on: its first step is this one.
   void begin_at(std::uint64_t step);
@@ -66,7 +70,7 @@ class LiveSource final : public BatchSource {
   const Schema& schema() const override { return schema_; }
   BatchFigures figures(BatchIndex index) const override;
   void rows(BatchIndex index, std::vector<Row>& rows) const override;
-  std::uint32_t parts_of(const Row& /*row*/) const override { return 1; }
+  std::uint32_t parts_of(const Row& /*row*/) const override { return has_parts_ ? 0 : 1; }
   std::shared_ptr<const LiveRows> live_rows(BatchIndex index) const override;
   void prepare(BatchIndex /*index*/) const override {}
   std::unique_ptr<BatchReader> read(BatchIndex index, std::span<const Row> rows) const override;
@@ -75,6 +79,7 @@ class LiveSource final : public BatchSource {
   const Schema schema_;
   const Fingerprint fingerprint_;
   const std::uint32_t world_;
+  const bool has_parts_;
   mutable Mutex mutex_;
   std::uint64_t first_ GUARDED_BY(mutex_) = 0;  ///< Batch of batches_.
   std::deque<std::shared_ptr<const LiveBatch>> batches_ GUARDED_BY(mutex_);

@@ -133,6 +133,7 @@ void LiveDesk::add_step(const LiveStep& step) {
   for (const std::vector<LiveRow>& rows : step.batches) {
     batches.push_back(make_batch(step, rows));
     for (const LiveRow& row : rows) {
+      if (row.frames == 0) continue;
       arrivals.push_back(row.arrival);
       seen_.counts.rows_zeroed += row.zeroed ? 1 : 0;
       if (!row.filler) seen_.counts.staleness.add(row.staleness);
@@ -143,18 +144,38 @@ void LiveDesk::add_step(const LiveStep& step) {
   trainers_.step_cut();
 }
 
+/// Its row is that of a lane that has run out in a batch of a dataset.
+void LiveDesk::add_free_lane(std::uint32_t nobody, LiveBatch& batch) {
+  batch.rows.push_back({});
+  batch.sequences.emplace_back();
+  batch.says.versions.push_back(batch.says.version);
+  batch.says.versions_newest.push_back(batch.says.version);
+  batch.says.groups.push_back(kNoGroup);
+  batch.says.producers.push_back(nobody);
+  batch.says.numbers.push_back(0);
+}
+
 LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>& rows) {
   LiveBatch batch;
   batch.says.version = step.version;
   std::map<ProducerId, std::uint32_t> places;
+  std::optional<std::uint32_t> nobody;  // the place of free lanes
   for (const LiveRow& row : rows) {
+    const auto names = static_cast<std::uint32_t>(batch.says.names.size());
+    if (row.frames == 0) {
+      if (!nobody) batch.says.names.emplace_back();
+      add_free_lane(nobody.value_or(names), batch);
+      nobody = nobody.value_or(names);
+      continue;
+    }
     const auto& sequence = kept_.at(row.arrival);
-    const auto [place, is_new] =
-        places.try_emplace(row.producer, static_cast<std::uint32_t>(batch.says.names.size()));
+    const auto [place, is_new] = places.try_emplace(row.producer, names);
     if (is_new) batch.says.names.emplace_back(producers_.at(row.producer).shown_name());
-    const std::uint32_t length = length_of(*sequence);
+    const std::uint32_t length = row.frames;
     const auto weight = static_cast<float>(row.weight);
-    batch.rows.push_back({row.arrival, 0, length, kRowReset | kRowLast, 0, weight});
+    const int flags = (row.reset ? kRowReset : 0) | (row.last ? kRowLast : 0);
+    batch.rows.push_back(
+        {row.arrival, row.start, length, static_cast<std::uint8_t>(flags), 0, weight});
     batch.sequences.push_back(sequence);
     batch.says.versions.push_back(sequence->version);
     batch.says.versions_newest.push_back(sequence->version_newest);

@@ -17,10 +17,17 @@ const RecordDesk::Sequences& RecordDesk::add(Step step, const Batches& batches) 
   fmt::format_to(to, "# step {}, version {}\n", step.value, batches.front()->says.version);
   for (const auto& batch : batches) {
     for (std::size_t r = 0; r < batch->rows.size(); ++r) {
-      const std::uint64_t ordinal = ordinal_of(batch->sequences[r], recorded);
-      fmt::format_to(to, "{}#{}", r == 0 ? "" : "\t", ordinal);
+      if (r != 0) recorded.lines += '\t';
+      const Row& row = batch->rows[r];
+      if (row.length == 0) {  // a free lane
+        recorded.lines += '-';
+        continue;
+      }
+      fmt::format_to(to, "#{}", ordinal_of(batch->sequences[r], recorded));
+      const bool is_whole = (row.flags & kRowReset) != 0 && (row.flags & kRowLast) != 0;
+      if (!is_whole) fmt::format_to(to, " {} {}", row.start, row.length);
       // As a double, whose shortest form gives the same float again.
-      const double weight = batch->rows[r].weight;
+      const double weight = row.weight;
       if (weight != 1) fmt::format_to(to, " *{}", weight);
     }
     recorded.lines += '\n';

@@ -45,10 +45,13 @@ std::size_t StepGate::bytes_of(const LiveBatch& batch) const {
   const std::vector<FieldSpec>& fields = batch_schema_.fields;
   BatchBound bound{batch.rows.size(), 0, 0, fields.size(), name_bytes_};
   bound.live = true;
-  for (const auto& sequence : batch.sequences) bound.key_bytes += sequence->key.size();
+  for (const auto& sequence : batch.sequences) {
+    if (sequence) bound.key_bytes += sequence->key.size();
+  }
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    std::uint64_t longest = 0;
+    std::uint64_t longest = per_frame(fields[f]) ? batch.figures.batch_length : 0;
     for (const auto& sequence : batch.sequences) {
+      if (!sequence || per_frame(fields[f])) continue;
       longest = std::max<std::uint64_t>(longest, sequence->fields[f].length);
     }
     bound.payload_bytes += batch.rows.size() * longest * frame_bytes(fields[f]);

@@ -18,11 +18,18 @@ constexpr std::string_view kHeader = "# batchwright record, world = ";
 
 std::string header_of(std::uint32_t world) { return fmt::format("{}{}", kHeader, world); }
 
-/// The ordinal of a row as a record writes it, with or without a weight behind.
+/// The ordinal of a row as a record writes it, with or without a part and a weight behind.
 std::optional<std::uint64_t> ordinal_in(std::string_view row) {
   if (!row.starts_with('#')) return {};
   row.remove_prefix(1);
   const auto ordinal = take_whole<std::uint64_t>(row);
+  if (row.starts_with(' ') && !row.starts_with(" *")) {
+    for (int i = 0; i < 2; ++i) {
+      if (!row.starts_with(' ')) return {};
+      row.remove_prefix(1);
+      if (!take_whole<std::uint64_t>(row)) return {};
+    }
+  }
   return row.empty() || row.starts_with(" *") ? ordinal : std::nullopt;
 }
 
@@ -76,10 +83,13 @@ class OrderScan {
     }
     if (line.starts_with("# ")) return true;
     for (const std::string_view row : split(line, '\t')) {
+      if (row == "-") continue;  // a free lane
       const auto ordinal = ordinal_in(row);
       if (!ordinal) {
-        return bad(fmt::format("\"{}\"", printable(std::string(row.substr(0, 60)))),
-                   "#ORDINAL, or #ORDINAL *WEIGHT, as a record writes it");
+        return bad(
+            fmt::format("\"{}\"", printable(std::string(row.substr(0, 60)))),
+            "#ORDINAL, #ORDINAL *WEIGHT, the same with START COUNT behind the ordinal, or -, as "
+            "a record writes it");
       }
       if (*ordinal >= sequences_) return false;
     }
