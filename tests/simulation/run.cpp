@@ -23,10 +23,11 @@ std::string describe_pool(const LiveSettings& pool) {
     return number ? std::to_string(*number) : "none";
   };
   return fmt::format(
-      "live: a step of {} {}, window {}, linger {}, groups {}, closed after {} ms: {}, staleness "
+      "live: a step of {} {}, unroll {}, window {}, linger {}, groups {}, closed after {} ms: {}, "
+      "staleness "
       "{}, {}, {} zeroed, claims end after {} ms, reuse {}, {}, pool of {}, {} bytes\n",
-      pool.step, word_of(kStepUnits, pool.step_unit), pool.window, or_none(pool.linger_ms),
-      word_of(kLiveGroups, pool.groups), pool.group_timeout_ms,
+      pool.step, word_of(kStepUnits, pool.step_unit), pool.unroll, pool.window,
+      or_none(pool.linger_ms), word_of(kLiveGroups, pool.groups), pool.group_timeout_ms,
       word_of(kLateGroups, pool.late_groups), or_none(pool.max_staleness),
       word_of(kStalePolicies, pool.stale), pool.zero_most_stale, pool.claim_timeout_ms, pool.reuse,
       word_of(kLiveSelects, pool.select), pool.pool_sequences, pool.pool_bytes);

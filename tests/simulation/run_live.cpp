@@ -18,6 +18,17 @@ constexpr std::uint32_t kWidestWindow = 8;
 /// A run makes no more.
 constexpr std::uint64_t kMostSequences = 600;
 
+/// Has a step of single sequences be one of lanes, if those go with the rest.
+void draw_lanes(Dice& dice, LiveSettings& pool, std::uint32_t& together) {
+  const bool in_order = pool.reuse == 1 && pool.select == LiveSelect::fifo;
+  if (pool.step_unit != StepUnit::sequences || pool.groups != LiveGroups::none || !in_order) return;
+  pool.step_unit = StepUnit::lanes;
+  pool.step -= pool.step % pool.world;
+  pool.unroll = dice.pick<std::uint64_t>({1, 7, 20});
+  pool.cut = Cut::fixed;
+  together = 1;  // which a rank's lanes take at once
+}
+
 }  // namespace
 
 /// A pool that a step of its units fits into, and what producers make together.
@@ -77,6 +88,7 @@ LiveSettings Run::draw_pool(Cast& cast) {
   }
   if (pool.stale != StalePolicy::pace && dice.percent(15)) pool.select = LiveSelect::uniform;
   if (pool.select == LiveSelect::uniform) pool.reuse = 2;
+  if (dice.percent(25)) draw_lanes(dice, pool, cast.together);
   auto checked = check_live_settings(pool);
   if (!checked) throw Violation(checked.error().message);
   return *checked;
@@ -126,7 +138,8 @@ FeedSettings Run::draw_live_feed(Cast& cast) {
   feed.poison = dice.percent(20);
   feed.queue_grace = milliseconds(dice.between(50, 10'000));
   feed.assembly_threads = dice.between(1, 4);
-  if (dice.percent(40)) feed.live->spool = "spool";
+  const bool has_lanes = pool.step_unit == StepUnit::lanes;
+  if (dice.percent(40) && !has_lanes) feed.live->spool = "spool";
   return feed;
 }
 

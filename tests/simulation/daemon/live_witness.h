@@ -50,6 +50,7 @@ class LiveWitness {
     std::uint64_t version = 0;
     std::uint64_t group = kNoGroup;
     std::uint32_t deliveries = 0;
+    std::uint32_t next = 0;             ///< In lanes: the frame that comes next.
     std::optional<std::uint64_t> step;  ///< The last one with it.
   };
   struct Group {
@@ -84,6 +85,7 @@ class LiveWitness {
     std::map<std::uint64_t, Group> groups;
     std::map<std::string, Producer> producers;
     std::vector<SeenBatch> batches;
+    std::vector<std::optional<Name>> lanes;  ///< What each goes through.
   };
 
   void go_on(const SpooledFeed& spooled);
@@ -93,6 +95,8 @@ class LiveWitness {
   void check_step(const LiveDesk& desk, const BatchSource& source, std::uint64_t step);
   void check_row(const LiveDesk& desk, const BatchSource& source, BatchIndex index,
                  const LiveRows& live, const Row& row, std::size_t r, bool is_filler);
+  void check_lanes(const BatchSource& source, std::uint64_t step);
+  void check_lane(const LiveRows& live, const Row& row, std::size_t r, std::optional<Name>& lane);
   bool may_fill() const;
   std::map<Name, std::uint32_t> fillers_of(const BatchSource& source, std::uint64_t step) const;
   void check_staleness(const LiveRows& live, const Row& row, std::size_t r);

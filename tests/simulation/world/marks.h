@@ -76,6 +76,8 @@ enum class Mark : std::uint8_t {
   live_filler,
   live_spooled,
   live_cut_again,
+  live_lane_free,
+  live_lane_goes_on,
   count
 };
 
@@ -152,6 +154,8 @@ inline constexpr std::array<std::string_view, kMarks> kMarkTexts = {
     "a rank repeated another's row at the end",
     "a live feed went on where its spool had it",
     "a step that no client had heard of was cut again",
+    "a lane was free in a step",
+    "a lane went on with its sequence",
 };
 
 /// How often each was reached.

@@ -1,0 +1,79 @@
+// Steps of truncated unrolling: each lane goes through one sequence after the other, and leaves out
+// nothing.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/simulation/daemon/live_witness.h"
+
+namespace batchwright::simulation {
+
+void LiveWitness::check_lanes(const BatchSource& source, std::uint64_t step) {
+  const auto of_rank = static_cast<std::size_t>(settings_.step / settings_.world);
+  life_->lanes.resize(settings_.step);
+  for (std::uint64_t rank = 0; rank < settings_.world; ++rank) {
+    const BatchIndex index{step * settings_.world + rank};
+    std::vector<Row> rows;
+    source.rows(index, rows);
+    const auto live = source.live_rows(index);
+    if (!live || rows.size() != of_rank) {
+      world_.fail(fmt::format("batch {} of step {} has not its lanes", rank, step));
+    }
+    SeenBatch& seen = life_->batches.emplace_back();
+    std::size_t with_frames = 0;
+    for (std::size_t r = 0; r < of_rank; ++r) {
+      seen.push_back({live->names[live->producers[r]], live->numbers[r], live->versions[r],
+                      rows[r].length, rows[r].weight});
+      with_frames += rows[r].length != 0 ? 1 : 0;
+      check_lane(*live, rows[r], r, life_->lanes[rank * of_rank + r]);
+    }
+    if (with_frames == 0) world_.fail(fmt::format("batch {} of step {} has no rows", rank, step));
+    check_bytes(source, index);
+  }
+}
+
+void LiveWitness::check_lane(const LiveRows& live, const Row& row, std::size_t r,
+                             std::optional<Name>& lane) {
+  const Name name{live.names[live.producers[r]], live.numbers[r]};
+  const auto fail = [&](const std::string& what) {
+    world_.fail(fmt::format("lane {}: sequence {} of {} {}", r, name.second, name.first, what));
+  };
+  // Where a step would serve nobody all lanes let go of what they have.
+  const bool may_let_go = settings_.stale == StalePolicy::zero && row.start == 0;
+  if (row.length == 0) {
+    if (lane && !may_let_go) fail("came before, and its lane is free");
+    lane.reset();
+    return world_.sometimes(Mark::live_lane_free);
+  }
+  const auto found = life_->offered.find(name);
+  if (found == life_->offered.end()) return fail("was never pushed");
+  Offered& offered = found->second;
+  const bool is_anothers = offered.deliveries != 0 && lane != name;
+  if (row.weight == 0 && life_->ended && r == 0 && is_anothers && (!lane || may_let_go)) {
+    lane.reset();
+    return world_.sometimes(Mark::live_filler);
+  }
+  if (row.start == 0) {
+    if (lane && !may_let_go) fail("comes into a lane that has another");
+    if (++offered.deliveries != 1) fail("is taken twice");
+    offered.next = 0;
+    check_staleness(live, row, r);
+  } else {
+    if (lane != name) fail("goes on in another lane");
+    world_.sometimes(Mark::live_lane_goes_on);
+  }
+  const std::uint32_t frames =
+      std::min(static_cast<std::uint32_t>(settings_.unroll), offered.length - offered.next);
+  if (row.start != offered.next || row.length != frames || live.versions[r] != offered.version) {
+    fail("is not given in its parts");
+  }
+  offered.next += frames;
+  const bool is_last = offered.next == offered.length;
+  if (row.flags != ((row.start == 0 ? kRowReset : 0) | (is_last ? kRowLast : 0))) {
+    fail("has other flags");
+  }
+  lane = is_last ? std::nullopt : std::optional(name);
+}
+
+}  // namespace batchwright::simulation
