@@ -91,7 +91,8 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
           optional_vector(builder, spec.starts), optional_vector(builder, spec.flags),
           builder.CreateVector(tensors), rows, spec.batch_frames, spec.step_sequences,
           spec.step_frames, loss_weight(spec.batch_frames, spec.step_frames, spec.world),
-          spec.rows_lost, live, optional_vector(builder, spec.weights)));
+          spec.rows_lost, live, optional_vector(builder, spec.weights),
+          optional_vector(builder, spec.uses)));
 }
 
 /// Null: there is none.
@@ -123,9 +124,9 @@ double loss_weight(std::uint64_t batch_frames, std::uint64_t step_frames, std::u
 }
 
 std::uint64_t batch_bytes_bound(const BatchBound& bound) {
-  // A row: ordinal 8, key offset 4, key length 4, terminator and padding 8, length, start, weight
-  // and U of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
-  const std::uint64_t rows = bound.rows * (40 + 4 * bound.tensors) + bound.key_bytes;
+  // A row: ordinal 8, key offset 4, key length 4, terminator and padding 8, length, start, weight,
+  // use and U of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
+  const std::uint64_t rows = bound.rows * (44 + 4 * bound.tensors) + bound.key_bytes;
   const std::uint64_t tensors = bound.tensors * 320 + bound.name_bytes;
   // A row of a live feed: four numbers of 8 bytes, one of 4, and at worst a producer's name with
   // its offset, length, terminator and padding.
@@ -188,6 +189,9 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
   if (const char* flaw = flaw_of_live(batch->live(), rows)) return bad(flaw);
   if (batch->weights() != nullptr && batch->weights()->size() != rows) {
     return bad("its weights do not agree");
+  }
+  if (batch->uses() != nullptr && batch->uses()->size() != rows) {
+    return bad("its uses do not agree");
   }
   for (const wire::Tensor* tensor : *batch->tensors()) {
     if (!is_aligned(tensor->shape())) return bad("a shape is not aligned");

@@ -70,6 +70,8 @@ struct BatchSpec {
   std::uint32_t rows_lost = 0;     ///< Planned rows whose record is corrupt.
   const LiveRows* live = nullptr;  ///< Null: the feed has a dataset.
   std::span<const float> weights;  ///< Of the rows; empty: all are 1.
+  /// How often the rows came before in the epoch; empty: never.
+  std::span<const std::uint32_t> uses;
 };
 
 /// Weight of a batch's mean loss per frame, so that the mean of weighted losses over the batches

@@ -57,6 +57,12 @@ const char* flaw_of_push(const wire::Message& message) {
   if (key_bytes != (push.keys() != nullptr ? push.keys()->size() : 0)) {
     return "a Push whose keys are not as long as it says";
   }
+  if (const wire::Of* of = push.of()) {
+    if (!is_aligned(of->rows())) return "a Push with rows that are not aligned";
+    if (of->rows()->size() != sequences.size()) {
+      return "a Push that does not join a row to each of its sequences";
+    }
+  }
   return nullptr;
 }
 

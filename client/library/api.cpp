@@ -332,6 +332,26 @@ const char* bw_batch_key(const bw_batch* batch, size_t row, size_t* size) {
   return key->c_str();
 }
 
+bw_status bw_batch_row(const bw_batch* batch, size_t row, bw_of* of) {
+  if (batch == nullptr || of == nullptr) return report_invalid("no batch, or no place for the row");
+  const std::size_t room = of->struct_size;
+  if (room < sizeof of->struct_size) return report_invalid("struct_size is not set");
+  const bw_batch_header& header = batch->header;
+  if (row >= header.sequences) {
+    return report(
+        {ErrorCode::not_found, fmt::format("row {}; the batch has {}", row, header.sequences)});
+  }
+  const bw_of found{std::min(room, sizeof(bw_of)),
+                    header.feed,
+                    header.fingerprint,
+                    header.epoch,
+                    header.ordinals[row],
+                    header.starts != nullptr ? header.starts[row] : 0,
+                    header.uses != nullptr ? header.uses[row] : 0};
+  std::memcpy(of, &found, found.struct_size);
+  return BW_OK;
+}
+
 const char* bw_batch_producer(const bw_batch* batch, size_t i, size_t* size) {
   if (i >= batch->header.producer_count) return nullptr;
   const auto* name =

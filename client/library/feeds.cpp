@@ -80,12 +80,23 @@ Result<std::unique_ptr<Feeds::Feed>> Feeds::feed_from(const wire::FeedInfo& info
                 0,
                 0,
                 0,
-                0};
+                0,
+                feed->field_faces.size(),
+                nullptr};
   if (const auto* live = info.live()) {
     feed->face.live = 1;
     feed->face.max_length = live->max_length();
     feed->face.max_bytes = live->max_bytes();
     feed->face.allow_nan = live->allow_nan() ? 1 : 0;
+    if (live->joins() == nullptr || live->joined() == 0) return feed;
+    if (live->joined() >= feed->fields.size()) {
+      return Error{ErrorCode::malformed_message,
+                   fmt::format("feed \"{}\" joins {} of its {} fields", feed->name, live->joined(),
+                               feed->fields.size())};
+    }
+    feed->joins = live->joins()->str();
+    feed->face.joins = feed->joins.c_str();
+    feed->face.pushed_count -= live->joined();
   }
   return feed;
 }

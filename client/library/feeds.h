@@ -35,6 +35,7 @@ class Feeds {
     std::string name;
     std::vector<std::unique_ptr<Field>> fields;
     std::vector<const bw_field*> field_faces;
+    std::string joins;
     bw_feed face{};
   };
   struct Absent {

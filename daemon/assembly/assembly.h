@@ -19,6 +19,7 @@
 #include "daemon/assembly/sources/epoch_source.h"   // an epoch of a dataset
 #include "daemon/assembly/sources/order_file.h"     // the rows that an order file names
 #include "daemon/assembly/sources/recipe_source.h"  // rows that a recipe makes
+#include "daemon/assembly/sources/stored_rows.h"    // rows by their names
 #include "daemon/assembly/threads/few_threads.h"    // who does that where threads are few
 #include "daemon/assembly/threads/helper_thread.h"  // work beside the loop
 #include "daemon/assembly/threads/manners.h"        // priorities, processors, a share of them

@@ -86,6 +86,7 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, const EpochOutline& ou
   starts_.clear();
   flags_.clear();
   weights_.clear();
+  uses_.clear();
   key_ends_.clear();
   key_text_.clear();
   columns_.resize(job.source.schema().fields.size());
@@ -151,6 +152,7 @@ void BatchBuilder::add_row(const Row& row) {
   starts_.push_back(row.start);
   flags_.push_back(row.flags);
   weights_.push_back(row.weight);
+  uses_.push_back(row.use);
   key_ends_.push_back(key_text_.size());
   for (Column& column : columns_) {
     column.sources.emplace_back();
@@ -209,6 +211,8 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, const EpochOutli
   const bool weighted =
       std::any_of(weights_.begin(), weights_.end(), [](float weight) { return weight != 1.0F; });
   if (weighted || spec.live != nullptr) spec.weights = weights_;
+  const auto came_before = [](std::uint32_t use) { return use != 0; };
+  if (std::any_of(uses_.begin(), uses_.end(), came_before)) spec.uses = uses_;
   std::uint32_t counted = 0;
   for (std::size_t r = 0; r < lengths_.size(); ++r) {
     if (weights_[r] == 0) continue;

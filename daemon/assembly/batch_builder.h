@@ -56,6 +56,7 @@ class BatchBuilder {
   std::vector<std::uint32_t> starts_;
   std::vector<std::uint8_t> flags_;
   std::vector<float> weights_;
+  std::vector<std::uint32_t> uses_;
   std::vector<std::size_t> key_ends_;
   std::vector<std::string_view> keys_;
   std::vector<char> key_text_;   ///< Of all rows, one after the other.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -113,6 +115,32 @@ void check_plan(const ConfigNode& table, const PlanSettings& plan, Complaints& c
                      "both, or neither");
     }
   }
+}
+
+/// Fields that are joined come behind those that are pushed, of which the first is one.
+void check_join(const ConfigNode& node, LiveFeedSettings& live, Complaints& complaints) {
+  std::vector<FieldSpec>& fields = live.schema.fields;
+  const std::vector<std::string>& names = live.join.fields;
+  const auto is_joined = [&names](const FieldSpec& field) {
+    return std::find(names.begin(), names.end(), field.name) != names.end();
+  };
+  for (const std::string& name : names) {
+    const auto found = live.schema.find(name);
+    const bool is_twice = std::count(names.begin(), names.end(), name) != 1;
+    if (found && *found != 0 && !is_twice) continue;
+    complaints.add(node, "feed.live.join",
+                   fmt::format("found \"{}\"{}", printable(name), is_twice ? " twice" : ""),
+                   "fields of feed.fields but the first, which producers push");
+    return;
+  }
+  // What is accepted would outlive the data and the recipe of its rows.
+  if (!live.spool.empty()) {
+    complaints.add(node, "feed.live.join", "found beside feed.live.spool", "one of the two");
+  }
+  std::stable_partition(fields.begin(), fields.end(), std::not_fn(is_joined));
+  const auto joined = fields.end() - static_cast<std::ptrdiff_t>(names.size());
+  std::transform(joined, fields.end(), live.join.fields.begin(),
+                 [](const FieldSpec& field) { return field.name; });
 }
 
 /// Which key of a live feed a fault of the pool's settings is about, and where that key stands or
@@ -225,8 +253,10 @@ void check_live_feed(const ConfigNode& node, FeedConfig& feed, Complaints& compl
   live.pool.cut = plan.cut;
   live.pool.quadratic_scale = plan.quadratic_scale;
   live.pool.frame_bytes.clear();
-  for (const FieldSpec& field : live.schema.fields) {
-    live.pool.frame_bytes.push_back(frame_bytes(field));
+  if (const ConfigNode* join = node.find("live")->find("join")) check_join(*join, live, complaints);
+  // What is joined takes no room in the pool.
+  for (std::size_t f = 0; f < live.pushed(); ++f) {
+    live.pool.frame_bytes.push_back(frame_bytes(live.schema.fields[f]));
   }
   check_pool(node, live.pool, complaints);
   // The fields are here, so that what names them is checked before the feed is opened.

@@ -95,6 +95,19 @@ Fault read_fresh_share(const ConfigNode& node, std::optional<double>& out) {
   return nullptr;
 }
 
+/// All of it, or none.
+Fault read_join(const ConfigNode& node, LiveJoin& out) {
+  const ConfigNode* from = node.table() != nullptr ? node.find("from") : nullptr;
+  const ConfigNode* fields = node.table() != nullptr ? node.find("fields") : nullptr;
+  if (from == nullptr || fields == nullptr || node.table()->entries.size() != 2) return &node;
+  LiveJoin join;
+  if (const Fault fault = read_text(*from, join.from)) return fault;
+  if (const Fault fault = read_texts(*fields, join.fields)) return fault;
+  if (join.from.empty()) return from;
+  out = std::move(join);
+  return nullptr;
+}
+
 Fault read_dtype(const ConfigNode& node, DType& out) {
   if (node.text() == nullptr) return &node;
   const auto dtype = parse_dtype(*node.text());
@@ -236,6 +249,10 @@ const std::array kLiveKeys{
         {"pool_sequences", "1 to 1073741824", "65536", anew,
          "Sequences that wait or are kept, whatever their bytes"},
         [](auto& l) -> auto& { return l.pool.pool_sequences; }),
+    live_key<read_join>(
+        {"join", R"({ from = "FEED", fields = ["NAME", ...] }, a feed with a dataset in this file)",
+         "", anew, "Fields that no producer pushes: the rows that it names have them"},
+        [](auto& l) -> auto& { return l.join; }),
     live_key<read_path>(
         {"record", "path of a folder; \"\" for none", R"("")", anew,
          "Dataset that gets what is delivered, with its order beside it"},

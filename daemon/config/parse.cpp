@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "daemon/config/changes.h"
 #include "daemon/config/complaints.h"
 #include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
@@ -72,6 +73,7 @@ class Reader {
     if (config_.feeds.empty() && complaints_.count() == 0) {
       complaints_.add(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
     }
+    check_joins();
     // A key of [daemon] that the feeds act on: rooms see no DaemonConfig.
     for (FeedConfig& feed : config_.feeds) {
       feed.served.queue_grace = config_.daemon.queue_grace;
@@ -139,10 +141,25 @@ class Reader {
     if (live) {
       read_live_feed(node, feed, complaints_);
       if (complaints_.count() == before) check_live_feed(node, feed, complaints_);
+      if (const ConfigNode* join = node.find("live")->find("join")) joins_.push_back(join);
     } else {
       refuse_live_keys(node, complaints_);
       read_features_of(node, feed.served.features);
       check_follow(node, feed.served);
+    }
+  }
+
+  /// Once all feeds are known.
+  void check_joins() {
+    if (complaints_.count() != 0) return;
+    for (const ConfigNode* join : joins_) {
+      const std::string& from = *join->find("from")->text();
+      const FeedConfig* feed = find_feed(config_, from);
+      if (feed != nullptr && !feed->served.live) continue;
+      complaints_.add(*join, "feed.live.join",
+                      fmt::format("found from = \"{}\", which is {}", printable(from),
+                                  feed == nullptr ? "no feed" : "a live feed"),
+                      "a feed with a dataset in this file");
     }
   }
 
@@ -253,6 +270,7 @@ class Reader {
   Config config_;
   std::set<std::string> names_;
   std::set<std::string> journals_;
+  std::vector<const ConfigNode*> joins_;  ///< Of live feeds.
   Complaints complaints_;
 };
 

@@ -190,6 +190,7 @@ class Server {
   // server_feeds.cpp: the set of feeds.
   std::unique_ptr<Feed> make_feed(ArenaNumber number, FeedSettings settings,
                                   FeedResources resources);
+  Result<std::shared_ptr<const StoredRows>> rows_of(const std::string& name, const Fingerprint& of);
   void put_away(const FeedStatus& feed, const Error& why, const Error& told);
   ArenaNumber number_after(ArenaNumber number);
   bool put_away_soon();

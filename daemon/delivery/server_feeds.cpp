@@ -68,9 +68,33 @@ std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings setting
                             std::span<const std::byte> batch, std::function<void()> sent) {
     send_batch(session, ticket, {batch, std::move(sent)});
   };
+  ports.rows_of = [this](const std::string& name, const Fingerprint& of) {
+    return rows_of(name, of);
+  };
   ports.takes_over = [this] { return put_away_soon(); };
   return std::make_unique<Feed>(number, std::move(settings), std::move(resources),
                                 std::move(ports));
+}
+
+/// With the last of them a dataset may end, which waits for its file system: that is left to
+/// another thread.
+Result<std::shared_ptr<const StoredRows>> Server::rows_of(const std::string& name,
+                                                          const Fingerprint& of) {
+  const Feed* feed = feeds_.find(name);
+  if (feed == nullptr) {
+    const AbsentFeed* absent = absent_.find(name);
+    if (absent != nullptr) return absent->told();
+    return Error{ErrorCode::not_found,
+                 fmt::format("no feed \"{}\"; this daemon serves: {}", name, feeds_.names())};
+  }
+  auto found = feed->rows_of(of);
+  if (!found) return found;
+  const StoredRows* const rows = found->get();
+  auto let_go = [this, kept = *std::move(found)](const StoredRows*) mutable {
+    if (kept.use_count() > 1) return kept.reset();
+    freeing_.put([last = std::move(kept)]() mutable { last.reset(); });
+  };
+  return std::shared_ptr<const StoredRows>(rows, std::move(let_go));
 }
 
 /// Its arena is given back before another one is made in its place.

@@ -34,6 +34,8 @@ class DrawKeys {
 
   /// Whether a row that comes again is drawn anew. Without, `use` makes no difference.
   bool count_uses() const { return shards_.front().identity.has_value(); }
+  /// The same in another epoch.
+  DrawKeys at(Epoch epoch) const { return {seed_, epoch, shards_}; }
   /// `use`: how often the same row came before in the epoch.
   DrawKey of(Ordinal ordinal, std::uint64_t use) const;
 

@@ -82,6 +82,8 @@ class Recipe {
   /// speeds and offsets all epochs share them.
   /// Errors: bad_configuration: sequences of other rates than the front end's, and no sample_rate.
   Result<SharedLengths> lengths(const Snapshot& of, Epoch epoch) const;
+  /// The length of one sequence's row, as lengths() has it. Errors: those of measure().
+  Result<std::uint32_t> length(const Snapshot& of, Ordinal ordinal, const DrawKey& key) const;
   /// Every length that a row can have in any epoch: lists by ordinal, one for each speed, and two
   /// for each where the offset of keep_one_of is drawn.
   Result<std::vector<SharedLengths>> possible_lengths(const Snapshot& of) const;

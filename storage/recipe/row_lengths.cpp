@@ -277,6 +277,14 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
   return lengths;
 }
 
+Result<std::uint32_t> Recipe::length(const Snapshot& of, Ordinal ordinal,
+                                     const DrawKey& key) const {
+  const std::uint32_t rate = sound_ ? of.field_lengths(sound_->rate_field())[ordinal.value] : 0;
+  const auto lengths = measure(of.lengths()[ordinal.value], rate, key);
+  if (!lengths) return lengths.error();
+  return static_cast<std::uint32_t>(lengths->row);  // planned before, and so less than 2^32
+}
+
 Result<DrawKeys> Recipe::draw_keys(const Snapshot& of, Epoch epoch) const {
   if (settings_.draws == 1 || !draws_anything(settings_)) return DrawKeys(seed_, epoch);
   const MutexLock lock(kept_->mutex);

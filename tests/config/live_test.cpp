@@ -206,3 +206,37 @@ TEST_CASE("config: a feed that becomes live, or no longer is, is made anew") {
   CHECK_FALSE(changes[0].in_place);
   CHECK(changes[0].keys == "dataset, live");
 }
+
+TEST_CASE("config: fields that a live feed joins come behind those that are pushed") {
+  const std::string text =
+      "[[feed]]\nname = \"live\"\n[feed.fields]\nd = { dtype = \"float32\", shape = [3] }\n"
+      "x = { dtype = \"float32\", shape = [40], kind = \"aligned\" }\n"
+      "loss = { dtype = \"float32\", kind = \"scalar\" }\n"
+      "y = { dtype = \"int32\", kind = \"aligned\" }\n[feed.live]\nmax_length = 100\n";
+  const std::string from = "join = { from = \"train\", fields = [\"y\", \"x\"] }\n";
+  const LiveFeedSettings live = live_of(text + from + kFeed);
+  CHECK(live.pushed() == 2);
+  CHECK(live.join == LiveJoin{"train", {"x", "y"}});
+  CHECK(live.schema.fields[1].name == "loss");
+  CHECK(live.schema.fields[3].name == "y");
+  CHECK(live.pool.frame_bytes == std::vector<std::uint64_t>{12, 4});  // no room for what is joined
+  const Config before = parsed(text + kFeed);
+  const auto changes = compare_configs(before, parsed(text + from + kFeed));
+  REQUIRE(changes.changed.size() == 1);
+  CHECK(changes.changed[0].keys.find("live.join") != std::string::npos);
+  CHECK_FALSE(changes.changed[0].in_place);
+  const auto fault = [&](const std::string& line) { return fault_of(text + line + "\n" + kFeed); };
+  const std::string all = "join = { from = \"train\", fields = ";
+  CHECK(fault(all + "[\"z\"] }").find("join: found \"z\"; allowed: fields of feed.fields but") !=
+        std::string::npos);
+  CHECK(fault(all + "[\"d\"] }").find("found \"d\"; allowed") != std::string::npos);
+  CHECK(fault(all + "[\"x\", \"x\"] }").find("found \"x\" twice") != std::string::npos);
+  CHECK(fault(all + "[] }").find("join: found") != std::string::npos);
+  CHECK(fault(all + "[\"x\"], more = 1 }").find("join: found a table") != std::string::npos);
+  CHECK(fault("join = { from = \"eval\", fields = [\"x\"] }")
+            .find("found from = \"eval\", which is no feed; allowed: a feed with a dataset") !=
+        std::string::npos);
+  CHECK(fault("join = { from = \"live\", fields = [\"x\"] }").find("which is a live feed") !=
+        std::string::npos);
+  CHECK(fault("spool = \"/s\"\n" + from).find("found beside feed.live.spool") != std::string::npos);
+}

@@ -281,6 +281,7 @@ TEST_CASE("config: a reload does with each key what its row says") {
     if (key.table == "feed.plan" || is_required(key)) continue;
     const std::string name = key.table + "." + std::string(key.row.name);
     CAPTURE(name);
+    if (name == "feed.live.join") continue;  // takes another feed: live_test.cpp has it
     const auto other = kOther.find(name);
     REQUIRE_MESSAGE(other != kOther.end(), "kOther lacks a second value for this key");
     const std::string lines = beside(key);

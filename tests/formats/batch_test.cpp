@@ -70,6 +70,25 @@ TEST_CASE("formats: a laid out batch verifies and says what its spec says") {
   CHECK(b.batch_sequences() == 3);
   CHECK(b.loss_weight() == doctest::Approx(30.0 * 2 / 80));
   CHECK(b.tensors()->Get(1)->lengths()->Get(2) == 2);
+  CHECK(b.uses() == nullptr);
+}
+
+TEST_CASE("formats: a batch says how often its rows came before") {
+  BatchSpec spec = three_rows();
+  const std::array<std::uint32_t, 3> uses{0, 2, 1};
+  spec.uses = uses;
+  Slot slot(batch_bytes_bound(spec));
+  const auto laid_out = lay_out_batch(spec, slot.bytes);
+  REQUIRE(laid_out);
+  const auto batch = verify_batch(slot.bytes.subspan(laid_out->offset, laid_out->size));
+  REQUIRE(batch);
+  CHECK((*batch)->uses()->Get(1) == 2);
+  spec.uses = std::span(uses).first(2);
+  Slot other(batch_bytes_bound(spec));
+  const auto torn = lay_out_batch(spec, other.bytes);
+  REQUIRE(torn);
+  CHECK(verify_batch(other.bytes.subspan(torn->offset, torn->size)).error().message ==
+        "batch: its uses do not agree");
 }
 
 TEST_CASE("formats: every tensor of a batch starts at a multiple of 64 bytes") {

@@ -118,6 +118,15 @@ TEST_CASE("formats: of a live feed's messages what the schema cannot say is chec
     push.keys.assign(key_bytes % 1024, 'k');
     CHECK(flaw(push) == "a Push with a key that has not 1 to 511 bytes");
   }
+  push.sequences.assign(2, {0, 0, 0, kNoGroup, 0, 1, 1.0F});
+  push.keys.assign(2, 'k');
+  push.of = std::make_unique<wire::OfT>();
+  push.of->feed = "train";
+  push.of->fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
+  push.of->rows.assign(2, {0, 1, 0, 0});
+  CHECK(flaw(push).empty());
+  push.of->rows.pop_back();
+  CHECK(flaw(push) == "a Push that does not join a row to each of its sequences");
   wire::ListOutcomesT question;
   question.count = kMostOutcomes;
   CHECK(flaw(question).empty());

@@ -34,7 +34,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
 class MadeUp {
  public:
   MadeUp(const bw_feed& feed, std::uint32_t length) {
-    for (std::size_t i = 0; i < feed.field_count; ++i) {
+    for (std::size_t i = 0; i < feed.pushed_count; ++i) {
       const bw_field& field = *feed.fields[i];
       const std::uint64_t frames = field.kind == BW_SCALAR ? 1 : length;
       const std::uint64_t frame =

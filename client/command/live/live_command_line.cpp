@@ -45,7 +45,8 @@ void add_push(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "An object has the feed's fields by name, as nested lists of numbers, a scalar as a number,\n"
-      "and where wanted key, number, version, version_newest, group, group_size and weight. The\n"
+      "and where wanted key, number, version, version_newest, group, group_size, weight and of. "
+      "The\n"
       "number of a sequence is its place in the dataset or file, from 0. Without a version it is\n"
       "the last that was announced.\n"
       "Example: batchwright push --feed rollouts --name first old.jsonl");

@@ -68,6 +68,7 @@ PatientProducer::Outcome push_some(PatientProducer& producer,
   std::vector<std::vector<bw_value>> values;
   std::vector<bw_sequence> sequences;
   std::vector<bw_origin> origins;
+  std::vector<bw_of> rows(some.size());
   for (const SequenceToPush& each : some) {
     auto& row = values.emplace_back();
     for (std::size_t i = 0; i < each.values.size(); ++i) {
@@ -75,7 +76,13 @@ PatientProducer::Outcome push_some(PatientProducer& producer,
     }
     const char* const key = each.key.empty() ? nullptr : each.key.data();
     sequences.push_back({key, each.key.size(), row.data(), row.size()});
+    bw_of& named = rows[origins.size()];
     origins.push_back(each.origin);
+    if (each.row_feed.empty()) continue;
+    named = each.row;
+    named.struct_size = sizeof named;
+    named.feed = each.row_feed.c_str();
+    origins.back().of = &named;
   }
   return producer.push({sequences, origins});
 }

@@ -32,7 +32,7 @@ std::string text_of(const FieldSpec& spec) {
 /// The place of each of the feed's fields in the dataset.
 Result<std::vector<std::size_t>> places_of(const Schema& schema, const bw_feed& feed) {
   std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < feed.field_count; ++i) {
+  for (std::size_t i = 0; i < feed.pushed_count; ++i) {
     const bw_field& wanted = *feed.fields[i];
     const auto found =
         std::find_if(schema.fields.begin(), schema.fields.end(),

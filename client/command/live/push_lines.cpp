@@ -186,7 +186,7 @@ class LinesToPush final : public PushSource {
     SequenceToPush sequence;
     sequence.number = number_;
     if (auto read = read_origin(line, sequence); !read) return read.error();
-    for (std::size_t i = 0; i < feed_.field_count; ++i) {
+    for (std::size_t i = 0; i < feed_.pushed_count; ++i) {
       const bw_field& field = *feed_.fields[i];
       const json::value* const value = line.if_contains(field.name);
       if (value == nullptr) {
@@ -222,10 +222,46 @@ class LinesToPush final : public PushSource {
       }
       origin.weight = weight->to_number<float>();
     }
+    if (auto row = read_row(line, sequence); !row) return row.error();
     const json::value* const key = line.if_contains("key");
     if (key == nullptr || key->is_null()) return {};
     if (!key->is_string()) return fail(fmt::format("key = {}; allowed: a text", found_text(*key)));
     sequence.key = key->get_string();
+    return {};
+  }
+
+  /// What it names of a row, where the feed joins rows.
+  Result<void> read_row(const json::object& line, SequenceToPush& sequence) const {
+    const json::value* const of = line.if_contains("of");
+    if (of == nullptr || of->is_null()) return {};
+    const auto wrong = [&] {
+      return fail(
+          fmt::format("of = {}; allowed: an object of feed and fingerprint, texts, ordinal, "
+                      "and where they are not 0 epoch, start and use",
+                      found_text(*of)));
+    };
+    if (!of->is_object()) return wrong();
+    const json::object& row = of->get_object();
+    const json::value* const feed = row.if_contains("feed");
+    const json::value* const fingerprint = row.if_contains("fingerprint");
+    if (feed == nullptr || !feed->is_string() || feed->get_string().empty()) return wrong();
+    if (fingerprint == nullptr || !fingerprint->is_string() ||
+        bw_fingerprint_parse(fingerprint->get_string().c_str(), &sequence.row.fingerprint) !=
+            BW_OK) {
+      return wrong();
+    }
+    const auto epoch = whole(row, "epoch", 0), ordinal = whole(row, "ordinal", BW_NO_GROUP);
+    const auto start = whole(row, "start", 0), use = whole(row, "use", 0);
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    if (!epoch || !ordinal || *ordinal == BW_NO_GROUP || !start || *start > kMost || !use ||
+        *use > kMost) {
+      return wrong();
+    }
+    sequence.row_feed = feed->get_string();
+    sequence.row.epoch = *epoch;
+    sequence.row.ordinal = *ordinal;
+    sequence.row.start = static_cast<std::uint32_t>(*start);
+    sequence.row.use = static_cast<std::uint32_t>(*use);
     return {};
   }
 
@@ -235,16 +271,16 @@ class LinesToPush final : public PushSource {
       const std::string_view name = member.key();
       bool is_known = false;
       for (const std::string_view known :
-           {"key", "number", "version", "version_newest", "group", "group_size", "weight"}) {
+           {"key", "number", "version", "version_newest", "group", "group_size", "weight", "of"}) {
         is_known = is_known || name == known;
       }
-      for (std::size_t i = 0; i < feed_.field_count; ++i) {
+      for (std::size_t i = 0; i < feed_.pushed_count; ++i) {
         is_known = is_known || name == feed_.fields[i]->name;
       }
       if (!is_known) {
         return fail(
             fmt::format("\"{}\" is no field of feed \"{}\", and none of: key number "
-                        "version version_newest group group_size weight",
+                        "version version_newest group group_size weight of",
                         name, feed_.name));
       }
     }

@@ -20,6 +20,8 @@ struct SequenceToPush {
   std::vector<std::vector<std::byte>> values;  ///< One for each field of the live feed.
   std::vector<std::uint32_t> lengths;
   bw_origin origin = BW_ORIGIN_INIT;
+  std::string row_feed;  ///< Of `row`; empty: it names none.
+  bw_of row{};           ///< All but its feed.
 
   std::uint64_t bytes() const;
 };
@@ -42,7 +44,7 @@ Result<std::unique_ptr<PushSource>> open_dataset_to_push(const std::filesystem::
 
 /// JSON lines, one object a sequence: each field by name as nested lists of numbers, a scalar as a
 /// number, and where it has them `key` `number` `version` `version_newest` `group` `group_size`
-/// `weight`. Without `number` lines count from 0. "-" is standard input.
+/// `weight` `of`. Without `number` lines count from 0. "-" is standard input.
 /// Errors: invalid_argument (it cannot be read). Lifetime: the feed must live as long.
 Result<std::unique_ptr<PushSource>> open_lines_to_push(const std::filesystem::path& path,
                                                        const bw_feed& feed);

@@ -126,8 +126,7 @@ typedef struct bw_connect_options {
 
 /* Connects to the daemon at `endpoint`: "ipc://" and the path of its socket, or "tcp://HOST:PORT";
  * NULL means the environment's BATCHWRIGHT_ENDPOINT, otherwise BW_DEFAULT_ENDPOINT. A relative path
- * counts from the folder in which the program is at this call. The call waits for a daemon that is
- * still starting. `options` may be NULL.
+ * counts from the program's folder at this call. It waits for a daemon that is still starting.
  *
  * Memory is shared with an ipc:// daemon where its arena can be mapped. Where it cannot, as from
  * another host or another mount namespace, batches come as messages and are held in this process's
@@ -156,9 +155,8 @@ typedef struct bw_connection_info {
   const char* inline_reason; /* why; NULL when they do not. Valid until bw_close. */
 } bw_connection_info;
 
-/* Fills in the members that `struct_size` has room for, and sets it to their size. The values may
- * change when a daemon comes back, and with the first bw_subscribe, which maps the arena. Threads:
- * any. */
+/* Fills in what `struct_size` has room for, and sets it. The values may change when a daemon comes
+ * back, and with the first bw_subscribe. Threads: any. */
 BW_API bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_info* info);
 
 /* Ends the connection and its handle; NULL is fine. A bw_next or bw_subscribe that waits in another
@@ -186,7 +184,9 @@ typedef struct bw_feed {
   uint32_t max_length;
   uint64_t max_bytes;
   int32_t allow_nan;
-  int32_t reserved; /* 0 */
+  int32_t reserved;    /* 0 */
+  size_t pushed_count; /* so many fields, from the first on, are what producers push */
+  const char* joins;   /* the feed whose rows have the others (bw_of); NULL: there are none */
 } bw_feed;
 
 /* The daemon's feeds as of bw_connect; with several endpoints the feeds that all have in common,
@@ -241,8 +241,7 @@ typedef struct bw_subscribe_options {
    * not come within some seconds are taken to be elsewhere. */
   uint32_t ranks_here;
   /* What bw_subscription_terms() said where `fingerprint` is from: BW_FINGERPRINT_MISMATCH then
-   * names each setting that is another, with both values. NULL: it names parts of the
-   * fingerprint. */
+   * names each setting that is another, with both values; NULL: parts of the fingerprint. */
   const char* terms;
   /* For BW_QUEUE: how many epochs the queue has, from its epoch 0 on: BW_END comes behind the one
    * before this, and at once where the queue is there already, however many workers there are and
@@ -321,8 +320,7 @@ BW_API bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_b
 
 /* The position of the first batch that bw_next has not handed out. Batches already handed out of an
  * incomplete step come again when a subscription starts there. The fingerprint is that of the
- * position's epoch; after an epoch's end it may be the last one's until the daemon has begun the
- * next.
+ * position's epoch; after an epoch's end it may be the last one's until the next has begun.
  * Threads: any. */
 BW_API bw_status bw_subscription_position(const bw_subscription* subscription,
                                           bw_position* position);
@@ -352,10 +350,9 @@ typedef struct bw_upcoming {
  * warming up what depends on shapes, or for a schedule. `*count` is the number that `batches` has
  * place for, 1 to BW_MAX_UPCOMING, and is set to how many there are. They end where an epoch is not
  * planned yet, and with the epoch after the one at hand. Waits up to `timeout_ms` for the daemon's
- * answer, as a rule a millisecond.
- * Threads: as bw_next. Errors: BW_INVALID_ARGUMENT, BW_UNSUPPORTED (a daemon of version 0.2 or
- * older, or several endpoints), BW_TIMED_OUT, BW_BUSY, after which the subscription goes on;
- * BW_FORKED, BW_DISCONNECTED, and what the feed failed with. */
+ * answer, as a rule a millisecond. Threads: as bw_next. Errors: BW_INVALID_ARGUMENT, BW_UNSUPPORTED
+ * (a daemon of version 0.2 or older, or several endpoints), BW_TIMED_OUT, BW_BUSY, after which the
+ * subscription goes on; BW_FORKED, BW_DISCONNECTED, and what the feed failed with. */
 BW_API bw_status bw_subscription_upcoming(bw_subscription* subscription, int64_t timeout_ms,
                                           bw_upcoming* batches, size_t* count);
 
@@ -402,14 +399,12 @@ typedef struct bw_batch_header {
   uint64_t bytes;           /* of the batch, headers and payload */
   size_t tensor_count;
   uint32_t rehearsal; /* 1: of `worst_first`; it comes again at its place */
-  uint32_t shared; /* 1: it lies in an arena; 0: in memory of its own, as it does when it came as a
-                      message, and when it may be written to */
+  uint32_t shared;    /* 1: it lies in an arena; 0: in memory of its own: a message, or writable */
   /* The memory that contains everything this header and its tensors point to: a mapping of the
      arena, the same for many batches, or the batch's own. Page-lock it only where it is shared. */
   const void* memory;
   uint64_t memory_bytes;
-  uint32_t
-      writable; /* 1: the tensors' bytes may be written to, by a cast; see bw_subscribe_options */
+  uint32_t writable; /* 1: the tensors' bytes may be written to; see bw_subscribe_options */
   /* Planned rows whose record is corrupt, of a feed with on_corrupt = "skip": left out, or, where
    * rows may be parts of sequences, all padding. There is always a row with frames. */
   uint32_t rows_lost;
@@ -424,10 +419,10 @@ typedef struct bw_batch_header {
   const float* weights;            /* 0: the row counts in no total above; also of order = "file" */
   const uint32_t* producers;       /* places for bw_batch_producer */
   const uint64_t* numbers;         /* of the sequences, as their producers count them */
-  uint64_t live_version; /* that was announced last when the step was cut; a row's staleness is
-                            this less its version */
+  uint64_t live_version; /* announced last at the cut: a row's staleness is this less its version */
   uint32_t producer_count;
-  uint32_t zeroed; /* rows of weight 0, since they are too stale */
+  uint32_t zeroed;      /* rows of weight 0, since they are too stale */
+  const uint32_t* uses; /* how often the row came before in the epoch; NULL: none did */
 } bw_batch_header;
 
 /* One tensor of a batch: row-major, little-endian, without gaps, and read-only unless the header
@@ -449,12 +444,9 @@ typedef struct bw_tensor {
 /* Never NULL. Valid until bw_release. */
 BW_API const bw_batch_header* bw_batch_get_header(const bw_batch* batch);
 
-/* The key of a row, and its bytes in `*size`, which may be NULL; a terminator follows. NULL when
- * there is no such row. */
+/* The key of a row, or the name of a producer of a live feed's rows, and its bytes in `*size`,
+ * which may be NULL; a terminator follows. NULL when there is no such one. */
 BW_API const char* bw_batch_key(const bw_batch* batch, size_t row, size_t* size);
-
-/* The name of a producer of a live feed's rows, and its bytes in `*size`, which may be NULL; a
- * terminator follows. NULL when there is no such one. */
 BW_API const char* bw_batch_producer(const bw_batch* batch, size_t i, size_t* size);
 
 /* A tensor by position, in the order of the dataset's fields, or by name. NULL when there is none.
@@ -469,12 +461,10 @@ BW_API bw_status bw_batch_position(const bw_batch* batch, bw_position* position)
 
 /* Keeps the memory of a batch mapped, at its address, even after the batch is released. Its
  * contents may belong to another batch by then: use this to register the mapping with a third
- * party, such as a GPU's driver, and to unregister it later. NULL without a batch, or out of
- * memory. */
+ * party, such as a GPU's driver, and to unregister it later. NULL without one, or out of memory. */
 BW_API bw_memory* bw_batch_memory(const bw_batch* batch);
 
-/* Unmaps that memory once nothing else keeps it; NULL is fine. Threads: any, at any time; in a
- * forked child too. */
+/* Unmaps it once nothing else keeps it; NULL is fine. Threads: any, also in a forked child. */
 BW_API void bw_memory_release(bw_memory* memory);
 
 /* ---- live feeds: trainers ---------------------------------------------------------------- */
@@ -524,13 +514,11 @@ BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
  *     bw_producer_close(producer, 10000);
  *
  * A push returns when the daemon has the sequence, and not before: what was accepted is delivered
- * even if its producer ends. A push that does not fit waits, which is how a slow trainer holds its
- * producers back.
+ * even if its producer ends. One that does not fit waits: so a slow trainer holds them back.
  *
  * Lifetime: a producer has a session with the daemon of its own, and goes on when its connection is
  *   closed. When the daemon goes away, calls look for it as bw_next does, for `reconnect_ms` of the
- *   connection, and go on where they were: what was accepted is not pushed again, what was not is
- *   offered again.
+ *   connection, and go on where they were: what was not accepted is offered again.
  * Threads: a producer is used by one thread at a time, and a second one gets BW_BUSY; it may move
  *   between threads. Producers have nothing in common, and block no bw_next.
  *   bw_producer_close may come while another thread is in a call, which then ends with
@@ -585,10 +573,25 @@ BW_API bw_status bw_producer_get_info(bw_producer* producer, bw_producer_info* i
 /* Waits up to `timeout_ms` until `count` sequences more may be begun without growing too stale, and
  * gives the version to begin them with. A push uses up its producer's oldest claim; one that comes
  * to nothing is given back by bw_abandon. BW_TIMED_OUT names what was waited for: pool, staleness
- * or trainer. More errors: BW_DOES_NOT_FIT (so many can never be claimed; the text says how many
- * can). */
+ * or trainer. More errors: BW_DOES_NOT_FIT (never so many; the text says how many). */
 BW_API bw_status bw_claim(bw_producer* producer, uint32_t count, int64_t timeout_ms,
                           uint64_t* version);
+
+/* The row that a sequence belongs to, where the feed joins rows (bw_feed.joins): the daemon makes
+ * it once more, and takes what is not pushed from there: as many frames from `start` on as the
+ * sequence has. BW_FINGERPRINT_MISMATCH: the rows' feed has other data or settings by now. */
+typedef struct bw_of {
+  size_t struct_size; /* sizeof(bw_of) */
+  const char* feed;
+  bw_fingerprint fingerprint;
+  uint64_t epoch;
+  uint64_t ordinal;
+  uint32_t start;
+  uint32_t use;
+} bw_of;
+
+/* Names a row of a batch, whose feed is valid until bw_release. Errors: BW_NOT_FOUND. */
+BW_API bw_status bw_batch_row(const bw_batch* batch, size_t row, bw_of* of);
 
 /* Where a sequence comes from. */
 typedef struct bw_origin {
@@ -598,15 +601,15 @@ typedef struct bw_origin {
   uint64_t group;          /* unique in the feed, of several producers too; BW_NO_GROUP: none */
   uint32_t group_size;     /* members; 0 without a group */
   float weight;            /* of its rows; 0 and up, and finite */
+  const bw_of* of;         /* the row that it belongs to; NULL where the feed joins none */
 } bw_origin;
 #define BW_ORIGIN_INIT \
-  { sizeof(bw_origin), 0, 0, BW_NO_GROUP, 0, 1.0F }
+  { sizeof(bw_origin), 0, 0, BW_NO_GROUP, 0, 1.0F, NULL }
 
 /* Pushes a sequence, which is copied, and returns when it is accepted; then `*number`, which may be
- * NULL, is its number: a producer's accepted sequences count from 0. Values are those of the feed's
- * fields, in their order. A sequence without a key (NULL and 0 bytes) gets NAME/NUMBER. `origin`
- * NULL: the version of the last claim, or else the last that the producer heard of; no group;
- * weight 1. Waits for room up to `timeout_ms`.
+ * NULL, is its number: a producer's accepted sequences count from 0. Values are those of the first
+ * bw_feed.pushed_count fields. One without a key (NULL and 0 bytes) gets NAME/NUMBER. `origin`
+ * NULL: the version of the last claim, or the last that was heard of. Waits up to `timeout_ms`.
  *
  * Nothing of it is sent after BW_SCHEMA_MISMATCH (a value that does not fit its field, NaN or
  * infinity unless the feed allows them; names key and field), BW_DOES_NOT_FIT (longer or larger
@@ -619,16 +622,15 @@ BW_API bw_status bw_push(bw_producer* producer, const bw_sequence* sequence,
 
 /* The same for `count` sequences, at less cost; they get numbers in their order. `origins` has one
  * for each sequence, or is NULL. `*accepted`, which may be NULL, is how many were accepted: with an
- * error the sequence at that place is the first that was not, and the text is about it. More errors
- * than those of bw_push: none. Before anything is sent all are checked, except for NaN. */
+ * error the sequence at that place is the first that was not, and the text is about it. Before
+ * anything is sent all are checked, except for NaN. */
 BW_API bw_status bw_push_many(bw_producer* producer, const bw_sequence* sequences, size_t count,
                               const bw_origin* origins, int64_t timeout_ms, size_t* accepted);
 
 /* Room for a sequence that the program writes in place: in the producer's area, where there is one.
  * `lengths` are those of the fields, in their order: T of the primary field and of each aligned
- * one, U of an independent one, 1 of a scalar. Waits for room up to `timeout_ms`. The room ends
- * with bw_commit or bw_room_drop; several may be open. Errors: BW_SCHEMA_MISMATCH, BW_DOES_NOT_FIT.
- */
+ * one, U of an independent one, 1 of a scalar. It ends with bw_commit or bw_room_drop; several may
+ * be open. Errors: BW_SCHEMA_MISMATCH, BW_DOES_NOT_FIT. */
 BW_API bw_status bw_reserve(bw_producer* producer, const uint32_t* lengths, size_t count,
                             int64_t timeout_ms, bw_room** room);
 
@@ -651,8 +653,7 @@ BW_API bw_status bw_room_drop(bw_room* room);
 
 /* Says that `count` members of the group will not come; 0: all that are missing. It may come before
  * the first member, and has no effect once the group is in a batch. With BW_NO_GROUP, that `count`
- * claimed sequences will not come; 0: all. Waits for the daemon for the connection's `timeout_ms`
- * where it is away. */
+ * claimed sequences will not come; 0: all. Waits for the daemon as long as the connection does. */
 BW_API bw_status bw_abandon(bw_producer* producer, uint64_t group, uint32_t count);
 
 /* Takes a sequence of this producer back, if it still waits. */
@@ -684,8 +685,7 @@ typedef struct bw_outcomes_total {
   uint64_t duplicates;   /* sequences that were offered again, and counted once */
 } bw_outcomes_total;
 
-/* Fills in the members that `struct_size` has room for, and sets it to their size. Waits up to
- * `timeout_ms` for the daemon. */
+/* Fills in what `struct_size` has room for, and sets it. Waits up to `timeout_ms`. */
 BW_API bw_status bw_outcomes(bw_producer* producer, int64_t timeout_ms, bw_outcomes_total* total);
 
 #define BW_MAX_OUTCOMES 65536
@@ -697,8 +697,7 @@ BW_API bw_status bw_outcomes_of(bw_producer* producer, uint64_t first, int64_t t
                                 bw_outcome* outcomes, size_t* count);
 
 /* Gives up the call that returned BW_PENDING. A claim that is granted nevertheless is given back;
- * what a push has offered may still be accepted, as bw_producer_get_info tells after the next call.
- */
+ * what a push has offered may still be accepted: bw_producer_get_info tells after the next call. */
 BW_API bw_status bw_producer_forget(bw_producer* producer);
 
 /* Ends the producer and frees its handle, which no other call may begin to use; NULL is fine. What

@@ -164,6 +164,14 @@ class Batch {
     const char* text = bw_batch_producer(raw_.get(), header().producers[row], &size);
     return {text, size};
   }
+  /// The row as a sequence that is made for it names it (bw_of). Its feed's name is valid as long
+  /// as the batch is held. `row` is below header().sequences.
+  bw_of row(std::size_t row) const {
+    bw_of of{};
+    of.struct_size = sizeof of;
+    check(bw_batch_row(raw_.get(), row, &of));
+    return of;
+  }
   /// The key of a row. `row` is below header().sequences.
   std::string_view key(std::size_t row) const {
     std::size_t size = 0;

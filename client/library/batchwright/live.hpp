@@ -55,9 +55,10 @@ struct Origin {
   std::uint64_t group = BW_NO_GROUP;
   std::uint32_t group_size = 0;
   float weight = 1.0F;
+  const bw_of* of = nullptr;  ///< Of Batch::row(), where the feed joins rows.
 
   bw_origin raw() const {
-    return {sizeof(bw_origin), version, version_newest, group, group_size, weight};
+    return {sizeof(bw_origin), version, version_newest, group, group_size, weight, of};
   }
 };
 

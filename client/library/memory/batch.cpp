@@ -39,6 +39,7 @@ const char* flaw_in(const wire::Batch& batch, const Payload& payload) {
     return "its rows do not agree";
   }
   if (!aligned(batch.weights())) return "its weights are not aligned";
+  if (!aligned(batch.uses())) return "its uses are not aligned";
   if (batch.live() != nullptr && !aligned(batch.live()->producers())) {
     return "what it says of live rows is not aligned";
   }
@@ -106,6 +107,7 @@ bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
   header.tensor_count = batch.tensors()->size();
   header.rows_lost = batch.rows_lost();
   if (batch.weights() != nullptr) header.weights = batch.weights()->data();
+  if (batch.uses() != nullptr) header.uses = batch.uses()->data();
   if (batch.live() != nullptr) show_live(header, *batch.live());
   return header;
 }

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "client/library/c_values.h"
+
 namespace batchwright {
 namespace {
 
@@ -29,10 +31,16 @@ Payload frame_memory(std::uint64_t bytes) {
   return {keeper, {static_cast<const std::byte*>(start), size}};
 }
 
-bool Offer::has_place(std::size_t key_bytes, std::size_t fields) const {
+bool Offer::has_place(std::size_t key_bytes, std::size_t fields, const bw_of* of) const {
   const std::size_t count = size() + 1;
-  const std::size_t bytes = count * (sizeof(wire::OfferedSequence) + 4 * fields) +
+  const std::size_t row = of != nullptr ? sizeof(wire::JoinedRow) : 0;
+  const std::size_t bytes = count * (sizeof(wire::OfferedSequence) + 4 * fields + row) +
                             push_.keys.size() + key_bytes + kMessageBytes;
+  if (of != nullptr && push_.of) {
+    const bool is_alike =
+        push_.of->feed == of->feed && from_wire(*push_.of->fingerprint) == from_c(of->fingerprint);
+    if (!is_alike) return false;
+  }
   return count <= kMostOffered && bytes <= kMaxControlBytes;
 }
 
@@ -62,6 +70,14 @@ void Offer::add(const Sequence& sequence, const bw_origin& origin) {
   for (const FieldValue& value : sequence.values) push_.lengths.push_back(value.length);
   push_.keys.insert(push_.keys.end(), sequence.key.begin(), sequence.key.end());
   bytes_.push_back(sequence.bytes);
+  if (origin.of == nullptr) return;
+  const bw_of& of = *origin.of;
+  if (!push_.of) {
+    push_.of = std::make_unique<wire::OfT>();
+    push_.of->feed = of.feed;
+    push_.of->fingerprint = std::make_unique<wire::Fingerprint>(to_wire(from_c(of.fingerprint)));
+  }
+  push_.of->rows.emplace_back(of.epoch, of.ordinal, of.start, of.use);
 }
 
 void Offer::number(std::uint64_t first) {
@@ -102,6 +118,7 @@ void Offer::drop_first(std::size_t count) {
   push_.lengths.erase(push_.lengths.begin(), push_.lengths.begin() + gone * fields);
   push_.keys.erase(push_.keys.begin(), push_.keys.begin() + key_bytes);
   bytes_.erase(bytes_.begin(), bytes_.begin() + gone);
+  if (push_.of) push_.of->rows.erase(push_.of->rows.begin(), push_.of->rows.begin() + gone);
 }
 
 /// False, and nothing has changed, when they do not all fit.

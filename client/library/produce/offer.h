@@ -32,8 +32,8 @@ class Offer {
 
   bool is_framed() const { return store_ == nullptr; }
   std::size_t size() const { return push_.sequences.size(); }
-  /// Whether one Push can name one more.
-  bool has_place(std::size_t key_bytes, std::size_t fields) const;
+  /// Whether one Push can name one more: its row, if any, is of the same batches as the others.
+  bool has_place(std::size_t key_bytes, std::size_t fields, const bw_of* of) const;
   /// Room for the next sequence: empty when the area has none for now. A frame has enough.
   std::optional<std::uint64_t> take_room(std::uint64_t bytes);
   void give_room_back(std::uint64_t place, std::uint64_t bytes);

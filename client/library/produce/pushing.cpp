@@ -17,6 +17,13 @@ Error in_place(const Error& error, std::size_t place, std::size_t of) {
 
 bw_origin default_origin() { return BW_ORIGIN_INIT; }
 
+/// One of several, which are as long as the first says: the program may have another header.
+const bw_origin* origin_at(const bw_origin* origins, std::size_t i) {
+  if (origins == nullptr) return nullptr;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(origins);
+  return reinterpret_cast<const bw_origin*>(bytes + i * origins->struct_size);
+}
+
 }  // namespace
 
 Result<Producer::Verdict> Producer::push_within(Call& call, const Sequences& what) {
@@ -101,7 +108,7 @@ Result<void> Producer::check_all(Call& call, const Sequences& what) {
 Result<std::uint64_t> Producer::check_one(const Sequences& what, std::size_t i, std::size_t ahead) {
   const auto sequence = named(what.sequences[i], ahead);
   if (!sequence) return sequence.error();
-  const auto origin = origin_of(what.origins != nullptr ? what.origins + i : nullptr);
+  const auto origin = origin_of(origin_at(what.origins, i));
   if (!origin) return origin.error();
   return form_->check(*sequence, values_);
 }
@@ -129,6 +136,7 @@ Result<bw_origin> Producer::origin_of(const bw_origin* given) const {
   auto origin = read_options(given, defaults);
   if (!origin) return origin;
   if (auto sound = SequenceForm::check_origin(*origin); !sound) return sound.error();
+  if (auto sound = form_->check_row(origin->of); !sound) return sound.error();
   return origin;
 }
 
@@ -164,14 +172,15 @@ Result<bool> Producer::lay_out_one(Offer& offer, const Sequences& what, std::siz
   if (*found != bytes) return bad_call("it has changed since the call that returned BW_PENDING");
   const bw_sequence sequence = named(what.sequences[i], offer.size()).value();
   const std::string_view key(sequence.key, sequence.key_bytes);
-  if (!offer.has_place(key.size(), form_->fields())) return false;
+  const auto origin = origin_of(origin_at(what.origins, i));
+  if (!origin) return origin.error();
+  if (!offer.has_place(key.size(), form_->fields(), origin->of)) return false;
   const auto place = offer.take_room(bytes);
   if (!place) return false;
   if (auto written = form_->write(key, values_, offer.at(*place, bytes)); !written) {
     offer.give_room_back(*place, bytes);
     return written.error();
   }
-  const auto origin = origin_of(what.origins != nullptr ? what.origins + i : nullptr);
   offer.add({*place, bytes, key, values_}, *origin);
   return true;
 }

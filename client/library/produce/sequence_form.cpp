@@ -31,8 +31,11 @@ FieldSpec to_spec(const bw_field& field) {
 }  // namespace
 
 SequenceForm::SequenceForm(const bw_feed& feed)
-    : max_length_(feed.max_length), max_bytes_(feed.max_bytes), allow_nan_(feed.allow_nan != 0) {
-  for (std::size_t i = 0; i < feed.field_count; ++i) {
+    : max_length_(feed.max_length),
+      max_bytes_(feed.max_bytes),
+      allow_nan_(feed.allow_nan != 0),
+      joins_(feed.joins != nullptr ? feed.joins : "") {
+  for (std::size_t i = 0; i < feed.pushed_count; ++i) {
     schema_.fields.push_back(to_spec(*feed.fields[i]));
     if (schema_.fields.back().kind == FieldKind::primary) primary_ = i;
   }
@@ -100,6 +103,23 @@ Result<void> SequenceForm::check_origin(const bw_origin& origin) {
   }
   if (!std::isfinite(origin.weight) || origin.weight < 0) {
     return bad_origin(fmt::format("weight is {}; 0 and up is allowed", origin.weight));
+  }
+  return {};
+}
+
+Result<void> SequenceForm::check_row(const bw_of* of) const {
+  if (joins_.empty() && of == nullptr) return {};
+  if (joins_.empty()) return bad_origin("it names a row (of), and the feed joins none");
+  if (of == nullptr) {
+    return bad_origin(
+        fmt::format("it names no row (of): to each sequence the feed joins one of \"{}\"", joins_));
+  }
+  if (of->struct_size < sizeof(bw_of)) {
+    return bad_origin("struct_size of its row (of) is not set");
+  }
+  if (of->feed == nullptr || of->feed != joins_) {
+    return bad_origin(fmt::format("it names a row of feed \"{}\"; rows of \"{}\" are joined",
+                                  of->feed != nullptr ? of->feed : "", joins_));
   }
   return {};
 }

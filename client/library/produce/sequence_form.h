@@ -13,9 +13,9 @@
 
 namespace batchwright {
 
-/// What a live feed takes: the fields of its sequences, and their limits. It checks what a program
-/// pushes before anything is sent, and lays it out as the wire wants it (formats/README.md).
-/// Threads: immutable.
+/// What a live feed takes: the fields of its sequences that are pushed, and their limits. It checks
+/// what a program pushes before anything is sent, and lays it out as the wire wants it
+/// (formats/README.md). Threads: immutable.
 class SequenceForm {
  public:
   explicit SequenceForm(const bw_feed& feed);
@@ -32,6 +32,9 @@ class SequenceForm {
   Result<std::vector<ValuePlace>> places(std::span<const std::uint32_t> lengths) const;
   /// Errors: invalid_argument.
   static Result<void> check_origin(const bw_origin& origin);
+  /// Whether a sequence names a row where the feed joins one, and no other. Errors:
+  /// invalid_argument.
+  Result<void> check_row(const bw_of* of) const;
 
   /// Lays checked values out in `room`, which has the bytes that check() said.
   /// Errors: schema_mismatch for NaN or infinity, unless the feed allows them.
@@ -50,6 +53,7 @@ class SequenceForm {
   std::uint32_t max_length_;  ///< 0: no limit.
   std::uint64_t max_bytes_;   ///< 0: no limit.
   bool allow_nan_;
+  std::string joins_;  ///< The feed whose rows are joined; empty: none are.
 };
 
 }  // namespace batchwright

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
                               name="numpy") from None
 
 from . import _abi
-from ._live import Claim, Group, LiveFeed, Producer
+from ._live import Claim, Group, LiveFeed, Producer, Row
 from .batch import Batch
 from .connection import Connection, ConnectionInfo, Feed, connect
 from .errors import (
@@ -51,7 +51,7 @@ __all__ = [
     "DoesNotFitError", "EpochEnd", "Error", "Feed", "FeedConfig", "Field", "FingerprintMismatchError",
     "FieldSpec", "ForkedError", "FrontEnd", "Grant", "Group", "InfeasibleError", "InternalError",
     "InvalidArgumentError", "LibraryError", "LiveFeed", "MalformedMessageError", "NotFoundError", "Position", "Producer",
-    "ReleasedError", "SchemaMismatchError", "Server", "StoreUnavailableError", "Subscription",
+    "ReleasedError", "Row", "SchemaMismatchError", "Server", "StoreUnavailableError", "Subscription",
     "SystemRefusedError",
     "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "UpcomingBatch",
     "connect", "features", "library_version", "serve",

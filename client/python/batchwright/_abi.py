@@ -72,7 +72,7 @@ class Feed(Structure):
         ("name", c_char_p), ("sequences", c_uint64), ("world", c_uint32), ("layout", c_int32),
         ("field_count", c_size_t), ("fields", POINTER(POINTER(Field))), ("live", c_int32),
         ("max_length", c_uint32), ("max_bytes", c_uint64), ("allow_nan", c_int32),
-        ("reserved", c_int32),
+        ("reserved", c_int32), ("pushed_count", c_size_t), ("joins", c_char_p),
     ]
 
 
@@ -118,7 +118,7 @@ class BatchHeader(Structure):
         ("reserved", c_uint32), ("versions", c_void_p), ("versions_newest", c_void_p),
         ("groups", c_void_p), ("weights", c_void_p), ("producers", c_void_p),
         ("numbers", c_void_p), ("live_version", c_uint64), ("producer_count", c_uint32),
-        ("zeroed", c_uint32),
+        ("zeroed", c_uint32), ("uses", c_void_p),
     ]
 
 
@@ -156,10 +156,17 @@ class ProducerInfo(Structure):
     ]
 
 
+class Of(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("feed", c_char_p), ("fingerprint", Fingerprint),
+        ("epoch", c_uint64), ("ordinal", c_uint64), ("start", c_uint32), ("use", c_uint32),
+    ]
+
+
 class Origin(Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("version", c_uint64), ("version_newest", c_uint64),
-        ("group", c_uint64), ("group_size", c_uint32), ("weight", c_float),
+        ("group", c_uint64), ("group_size", c_uint32), ("weight", c_float), ("of", POINTER(Of)),
     ]
 
 
@@ -176,6 +183,7 @@ STRUCTS = {
     "bw_batch_header": BatchHeader,
     "bw_tensor": Tensor, "bw_upcoming": Upcoming, "bw_value": Value, "bw_sequence": Sequence,
     "bw_produce_options": ProduceOptions, "bw_producer_info": ProducerInfo, "bw_origin": Origin,
+    "bw_of": Of,
     "bw_outcomes_total": OutcomesTotal,
 }
 
@@ -207,6 +215,7 @@ _FUNCTIONS = {
     "bw_batch_done": (c_int32, [c_void_p]),
     "bw_batch_get_header": (c_void_p, [c_void_p]),
     "bw_batch_key": (c_void_p, [c_void_p, c_size_t, c_void_p]),
+    "bw_batch_row": (c_int32, [c_void_p, c_size_t, c_void_p]),
     "bw_batch_tensor": (c_void_p, [c_void_p, c_size_t]),
     "bw_batch_tensor_named": (c_void_p, [c_void_p, c_char_p]),
     "bw_batch_position": (c_int32, [c_void_p, c_void_p]),
@@ -280,6 +289,7 @@ return_undone = _function("bw_return")
 batch_done = _function("bw_batch_done")
 batch_get_header = _function("bw_batch_get_header")
 batch_key = _function("bw_batch_key")
+batch_row = _function("bw_batch_row")
 batch_tensor = _function("bw_batch_tensor")
 batch_tensor_named = _function("bw_batch_tensor_named")
 batch_position = _function("bw_batch_position")

@@ -55,7 +55,8 @@ class _Look(NamedTuple):
     def of(cls, raw: _abi.Feed) -> _Look:
         return cls(raw.sequences, raw.world, LAYOUTS[raw.layout],
                    tuple(Field.of(raw.fields[i].contents) for i in range(raw.field_count)),
-                   Limits(raw.max_length, raw.max_bytes, bool(raw.allow_nan)) if raw.live else None)
+                   Limits(raw.max_length, raw.max_bytes, bool(raw.allow_nan), raw.pushed_count,
+                          _abi.text(raw.joins) if raw.joins else None) if raw.live else None)
 
 
 class Feed(Own):

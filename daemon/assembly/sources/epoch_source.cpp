@@ -48,10 +48,8 @@ Result<void> check_against_index(const Snapshot& snapshot, std::span<const Field
 /// with, and so the processor waits for those of all rows at once.
 class RecordReader final : public BatchReader {
  public:
-  RecordReader(const EpochSource& source, BatchIndex index, std::span<const Row> rows)
-      : snapshot_(*source.snapshot),
-        rows_(rows),
-        places_(source.found->take(snapshot_, index, rows)) {
+  RecordReader(const Snapshot& snapshot, std::span<const Row> rows, RowPlaces places)
+      : snapshot_(snapshot), rows_(rows), places_(std::move(places)) {
     for (const auto& place : places_) {
       if (place) prefetch_lines(place->bytes, kHeaderBytes);
     }
@@ -84,6 +82,11 @@ class RecordReader final : public BatchReader {
 };
 
 }  // namespace
+
+std::unique_ptr<BatchReader> read_records(const Snapshot& snapshot, std::span<const Row> rows,
+                                          RowPlaces places) {
+  return std::make_unique<RecordReader>(snapshot, rows, std::move(places));
+}
 
 void EpochSource::prepare_part(const Row& row) const {
   const auto record = snapshot->record(Ordinal{row.ordinal});
@@ -124,7 +127,7 @@ void EpochSource::prepare(BatchIndex index) const {
 }
 
 std::unique_ptr<BatchReader> EpochSource::read(BatchIndex index, std::span<const Row> rows) const {
-  return std::make_unique<RecordReader>(*this, index, rows);
+  return read_records(*snapshot, rows, found->take(*snapshot, index, rows));
 }
 
 }  // namespace batchwright

@@ -11,6 +11,10 @@
 
 namespace batchwright {
 
+/// Reads stored sequences, whose records were looked up before. Lifetime: snapshot and rows stay.
+std::unique_ptr<BatchReader> read_records(const Snapshot& snapshot, std::span<const Row> rows,
+                                          RowPlaces places);
+
 /// One epoch of a dataset: its plan, and the records that it speaks of, kept alive together.
 class EpochSource final : public BatchSource {
  public:

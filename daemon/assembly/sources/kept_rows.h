@@ -41,8 +41,14 @@ class KeptRows {
     std::uint32_t chunks = 0;  ///< That the row has in this epoch; 0: it is not cut into chunks.
   };
 
-  /// A sequence, and how often it came before in the epoch where it is then made anew.
-  using Key = std::pair<std::uint64_t, std::uint32_t>;
+  /// A sequence, how often it came before in the epoch where it is then made anew, and the epoch
+  /// where rows of several are kept.
+  struct Key {
+    std::uint64_t ordinal = 0;
+    std::uint32_t use = 0;
+    std::uint64_t epoch = 0;
+    friend constexpr auto operator<=>(const Key&, const Key&) = default;
+  };
 
   /// The row of a sequence, which `make` makes if it is not kept. Errors: those of `make`; each
   /// caller then tries by itself.

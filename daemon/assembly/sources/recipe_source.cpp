@@ -16,22 +16,28 @@ struct RecipeScratch {
 
 thread_local std::unique_ptr<RecipeScratch> spare_scratch;
 
-}  // namespace
+/// What is known of the rows that are made.
+struct RowsToMake {
+  std::span<const Row> rows;
+  std::span<const Epoch> epochs;                        ///< Of each; empty: that of the draws.
+  const std::vector<std::uint32_t>* lengths = nullptr;  ///< As planned, by ordinal; null: unknown.
+  const BatchSource* plan = nullptr;                    ///< Null: there is none.
+};
 
-class RecipeSource::Reader final : public BatchReader {
+class RowReader final : public BatchReader {
  public:
-  Reader(const RecipeSource& source, BatchIndex index, std::span<const Row> rows)
-      : source_(source), rows_(rows), from_(source.from_->read(index, rows)) {
+  RowReader(const RowRecipe& by, const RowsToMake& wanted, std::unique_ptr<BatchReader> from)
+      : by_(by), wanted_(wanted), from_(std::move(from)) {
     scratch_ = spare_scratch ? std::move(spare_scratch) : std::make_unique<RecipeScratch>();
-    if (scratch_->rows.size() < rows.size()) scratch_->rows.resize(rows.size());
+    if (scratch_->rows.size() < wanted.rows.size()) scratch_->rows.resize(wanted.rows.size());
   }
-  ~Reader() override { spare_scratch = std::move(scratch_); }
+  ~RowReader() override { spare_scratch = std::move(scratch_); }
 
   Result<void> read(std::size_t r, RowBytes& row) override {
     if (auto stored = from_->read(r, stored_); !stored) return stored;
     const auto made = make(r);
     if (!made) return made.error();
-    const Recipe& recipe = *source_.recipe_;
+    const Recipe& recipe = by_.recipe;
     row.key = stored_.key;
     row.fields.resize(recipe.schema().fields.size());
     for (std::size_t f = 0; f < row.fields.size(); ++f) {
@@ -51,19 +57,22 @@ class RecipeSource::Reader final : public BatchReader {
  private:
   /// Into memory of this reader, or that others share.
   Result<const std::vector<MadeField>*> make(std::size_t r) {
-    const Row& row = rows_[r];
-    if (std::uint64_t{row.start} + row.length > (*source_.lengths_)[row.ordinal]) {
+    const Row& row = wanted_.rows[r];
+    if (wanted_.lengths != nullptr &&
+        std::uint64_t{row.start} + row.length > (*wanted_.lengths)[row.ordinal]) {
       return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
     }
     if (is_whole(row)) {
-      if (auto made = make_whole(row, scratch_->rows[r]); !made) return made.error();
+      if (auto made = make_whole(r, scratch_->rows[r]); !made) return made.error();
       return &scratch_->rows[r];
     }
-    const KeptRows::Part part{(row.flags & kRowLast) != 0, source_.parts_of(row)};
-    const std::uint32_t use = source_.draws_.count_uses() ? row.use : 0;
-    auto kept = source_.kept_->get({row.ordinal, use}, part, [&]() -> Result<KeptRow> {
+    const std::uint32_t chunks = wanted_.plan != nullptr ? wanted_.plan->parts_of(row) : 0;
+    const KeptRows::Part part{(row.flags & kRowLast) != 0, chunks};
+    const std::uint32_t use = by_.draws.count_uses() ? row.use : 0;
+    const std::uint64_t epoch = wanted_.epochs.empty() ? 0 : wanted_.epochs[r].value;
+    auto kept = by_.kept.get({row.ordinal, use, epoch}, part, [&]() -> Result<KeptRow> {
       const auto made = std::make_shared<std::vector<MadeField>>();
-      if (auto done = make_whole(row, *made); !done) return done.error();
+      if (auto done = make_whole(r, *made); !done) return done.error();
       return KeptRow(made);
     });
     if (!kept) return kept.error();
@@ -71,36 +80,52 @@ class RecipeSource::Reader final : public BatchReader {
     return kept_.back().get();
   }
 
-  Result<void> make_whole(const Row& row, std::vector<MadeField>& made) {
-    const Recipe& recipe = *source_.recipe_;
+  auto key_of(std::size_t r) const {
+    const Row& row = wanted_.rows[r];
+    const Ordinal ordinal{row.ordinal};
+    if (wanted_.epochs.empty()) return by_.draws.of(ordinal, row.use);
+    return by_.draws.at(wanted_.epochs[r]).of(ordinal, row.use);
+  }
+
+  Result<void> make_whole(std::size_t r, std::vector<MadeField>& made) {
+    const Recipe& recipe = by_.recipe;
+    const std::uint64_t ordinal = wanted_.rows[r].ordinal;
     RowMaker& maker = scratch_->maker;
-    const auto draws_of_row = source_.draws_.of(Ordinal{row.ordinal}, row.use);
-    if (auto done = maker.make(recipe, draws_of_row, stored_.fields, made); !done) {
+    if (auto done = maker.make(recipe, key_of(r), stored_.fields, made); !done) {
       return Error{done.error().code,
-                   fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
+                   fmt::format("sequence {}: {}", ordinal, done.error().message)};
     }
     const RowDraws& draws = maker.draws();
     figures_.sound_seconds += draws.stored_seconds;
     figures_.samples_saturated += draws.saturated;
     figures_.noise_left_out += draws.noise.applies && !draws.mix.added ? 1 : 0;
-    const std::uint32_t length = (*source_.lengths_)[row.ordinal];
+    if (wanted_.lengths == nullptr) return {};
+    const std::uint32_t length = (*wanted_.lengths)[ordinal];
     for (std::size_t f = 0; f < made.size(); ++f) {
       if (!recipe.makes_frames(f) || made[f].length == length) continue;
       return Error{ErrorCode::internal,
-                   fmt::format("sequence {}: a row of {} frames was made, {} were planned",
-                               row.ordinal, made[f].length, length)};
+                   fmt::format("sequence {}: a row of {} frames was made, {} were planned", ordinal,
+                               made[f].length, length)};
     }
     return {};
   }
 
-  const RecipeSource& source_;
-  std::span<const Row> rows_;
+  RowRecipe by_;
+  RowsToMake wanted_;
   std::unique_ptr<BatchReader> from_;
   std::unique_ptr<RecipeScratch> scratch_;
   RowBytes stored_;  ///< The current row as it is stored.
   std::vector<KeptRow> kept_;
   MadeRows figures_;
 };
+
+}  // namespace
+
+std::unique_ptr<BatchReader> make_rows(const RowRecipe& by, std::span<const Row> rows,
+                                       std::span<const Epoch> epochs,
+                                       std::unique_ptr<BatchReader> from) {
+  return std::make_unique<RowReader>(by, RowsToMake{rows, epochs}, std::move(from));
+}
 
 BatchCounts RecipeSource::counts(BatchIndex index) const {
   std::vector<Row> planned;
@@ -111,7 +136,9 @@ BatchCounts RecipeSource::counts(BatchIndex index) const {
 }
 
 std::unique_ptr<BatchReader> RecipeSource::read(BatchIndex index, std::span<const Row> rows) const {
-  return std::make_unique<Reader>(*this, index, rows);
+  return std::make_unique<RowReader>(RowRecipe{*recipe_, draws_, *kept_},
+                                     RowsToMake{rows, {}, lengths_.get(), from_.get()},
+                                     from_->read(index, rows));
 }
 
 }  // namespace batchwright

@@ -11,6 +11,19 @@
 
 namespace batchwright {
 
+/// What rows that a recipe makes are made by.
+struct RowRecipe {
+  const Recipe& recipe;
+  const DrawKeys& draws;
+  KeptRows& kept;
+};
+
+/// Makes rows of the sequences that `from` reads; row r is one of `epochs`[r]. Lifetime: all that
+/// is named stays.
+std::unique_ptr<BatchReader> make_rows(const RowRecipe& by, std::span<const Row> rows,
+                                       std::span<const Epoch> epochs,
+                                       std::unique_ptr<BatchReader> from);
+
 /// The batches of another source, with rows that a recipe makes of its sequences.
 class RecipeSource final : public BatchSource {
  public:
@@ -37,8 +50,6 @@ class RecipeSource final : public BatchSource {
   std::unique_ptr<BatchReader> read(BatchIndex index, std::span<const Row> rows) const override;
 
  private:
-  class Reader;
-
   std::shared_ptr<const BatchSource> from_;
   std::shared_ptr<const Recipe> recipe_;
   SharedLengths lengths_;

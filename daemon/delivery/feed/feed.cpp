@@ -311,6 +311,8 @@ wire::FeedInfoT Feed::info() const {
     info.live->max_length = static_cast<std::uint32_t>(live.pool.max_length);
     info.live->max_bytes = live.pool.pool_bytes;
     info.live->allow_nan = live.allow_nan;
+    info.live->joins = live.join.from;
+    info.live->joined = static_cast<std::uint32_t>(live.join.fields.size());
   } else {
     info.sequences = data_.snapshot->sequences();
   }

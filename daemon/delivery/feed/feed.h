@@ -51,6 +51,11 @@ struct FeedPorts {
   /// It has failed for a reason that is_passing(). True: the server will end its subscriptions,
   /// not within this call.
   std::function<bool()> takes_over;
+  /// Of a live feed: the rows that another feed's batches have had, by their fingerprint. Errors:
+  /// those of Feed::rows_of(), not_found, or why that feed is absent.
+  std::function<Result<std::shared_ptr<const StoredRows>>(const std::string& feed,
+                                                          const Fingerprint& of)>
+      rows_of = {};
 };
 
 /// A file system that a feed waits for.
@@ -162,6 +167,10 @@ class Feed {
   const ProducerArea* find_area(SessionId session, ArenaNumber number) const {
     return areas_.find(session, number);
   }
+
+  /// The rows that its batches with this fingerprint have. Errors: fingerprint_mismatch (neither
+  /// its newest data nor a plan that it keeps), invalid_argument (it is live), or why it failed.
+  Result<std::shared_ptr<const StoredRows>> rows_of(const Fingerprint& of) const;
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return parts().settings.name; }

@@ -37,7 +37,31 @@ void Feed::produce(const ClientInfo& client, const wire::Produce& request) {
 
 void Feed::push(const ClientInfo& client, const wire::Push& push,
                 std::span<const std::byte> frame) {
-  ask(client, to_push_asked(push, frame));
+  PushAsked asked = to_push_asked(push, frame);
+  const LiveFeedSettings& live = *settings().live;
+  // One of another feed is refused.
+  if (push.of() != nullptr && push.of()->feed()->string_view() == live.join.from) {
+    auto rows = ports_.rows_of(live.join.from, from_wire(*push.of()->fingerprint()));
+    asked.join = rows ? make_join(live, *std::move(rows)) : rows.error();
+  }
+  ask(client, std::move(asked));
+}
+
+Result<std::shared_ptr<const StoredRows>> Feed::rows_of(const Fingerprint& of) const {
+  if (failure()) return *failure();
+  if (is_live()) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("feed {} is live: rows are joined of a feed of a dataset", name())};
+  }
+  Fingerprint newest = data_.first_epoch.outline().fingerprint;
+  if (newest == of) return data_.first_epoch.rows;
+  for (const PlannedEpoch& epoch : parts().plans.all()) {
+    newest = epoch.outline().fingerprint;
+    if (newest == of) return epoch.rows;
+  }
+  return Error{ErrorCode::fingerprint_mismatch,
+               fmt::format("the row is of feed {} with fingerprint {}, which is {} by now", name(),
+                           to_string(of), to_string(newest))};
 }
 
 void Feed::ask(const ClientInfo& client, LiveRequest request) {

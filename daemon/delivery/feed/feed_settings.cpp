@@ -70,6 +70,8 @@ std::string live_text(const FeedSettings& settings) {
   add("fresh_share", none(live.fresh_share));
   add("pool_sequences", live.pool_sequences);
   add("pool", live.pool_bytes);
+  const LiveJoin& join = settings.live->join;
+  if (!join.from.empty()) add("join", fmt::format("{}:{}", join.from, fmt::join(join.fields, ",")));
   return text;
 }
 

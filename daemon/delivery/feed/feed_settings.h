@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/live/live.h"
@@ -32,15 +33,27 @@ struct FeedAdjustments {
   friend bool operator==(const FeedAdjustments&, const FeedAdjustments&) = default;
 };
 
+/// Which fields of a live feed come from the rows of a feed of a dataset.
+struct LiveJoin {
+  std::string from;  ///< That feed; empty: there are none.
+  std::vector<std::string> fields;
+
+  friend bool operator==(const LiveJoin&, const LiveJoin&) = default;
+};
+
 /// What producers push to a live feed, and what becomes of it. `plan` gives world, seed, cut and
 /// quadratic_scale of its pool, and decides nothing else.
 struct LiveFeedSettings {
-  Schema schema;  ///< The first field is the primary one.
+  Schema schema;  ///< The first field is the primary one; those that are joined are the last.
+  LiveJoin join;
   LiveSettings pool;
   bool allow_nan = false;  ///< Of float fields, infinities too: whether producers may push them.
   std::filesystem::path record;  ///< Dataset of what was delivered; empty: none is written.
   std::filesystem::path spool;   ///< Folder of what was accepted; empty: it ends with the daemon.
   bool spool_synced = false;     ///< What is accepted is on the disk, and survives a loss of power.
+
+  /// So many fields are pushed: the first ones.
+  std::size_t pushed() const { return schema.fields.size() - join.fields.size(); }
 };
 
 /// With so many slots each rank of a job of `world` ranks has a batch in hand and one in reserve,

@@ -216,7 +216,7 @@ RawTrainer::RawTrainer(const TestServer& server, wire::SubscribeT request)
     : client_(server.endpoint()) {
   REQUIRE(client_.hello(true) != 0);
   request.subscription = 1;
-  request.feed = "live";
+  if (request.feed.empty()) request.feed = "live";
   client_.send(std::move(request));
   const auto answer = client_.receive_news();
   subscribed_ = unpacked_as<wire::Subscribed>(answer);

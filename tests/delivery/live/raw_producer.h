@@ -94,7 +94,7 @@ struct SeenBatch {
   std::vector<std::vector<std::byte>> tensors;  ///< Of all fields.
 };
 
-/// A subscription of a client that gets its batches as messages.
+/// A subscription of a client that gets its batches as messages: to feed "live", or another.
 class RawTrainer {
  public:
   explicit RawTrainer(const TestServer& server, wire::SubscribeT request = {});

@@ -87,8 +87,10 @@ class VirtualDesk {
     const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(frame));
     push.framed = true;
     push.timeout_ms = timeout_ms;
-    ask(session, PushAsked{std::move(push), {*kept, kept}});
+    ask(session, PushAsked{std::move(push), {*kept, kept}, join_});
   }
+  /// Where the rows come from that pushes name from now on, or why there are none.
+  void join(Result<std::shared_ptr<const Join>> join) { join_ = std::move(join); }
   void claim(SessionId session, std::uint32_t count, std::int64_t timeout_ms = -1) {
     wire::ClaimT claim;
     claim.producer = 1;
@@ -169,6 +171,7 @@ class VirtualDesk {
     }
     return !rows.empty();
   }
+  const LiveSource& source() const { return *source_; }
   const LiveDesk& desk() const { return desk_; }
   LiveStatus status() const { return desk_.status(now_, true); }
 
@@ -199,6 +202,7 @@ class VirtualDesk {
   const Time began_{std::chrono::hours(1)};
   Time now_ = began_;
   std::optional<Spool::Opened> spooled_;  ///< Empty: there is no spool.
+  Result<std::shared_ptr<const Join>> join_ = std::shared_ptr<const Join>();
   std::shared_ptr<LiveSource> source_;
   LiveDesk desk_;
   std::map<SessionId, std::deque<ControlMessage>> sent_;

@@ -214,6 +214,15 @@ void fill(wire::PushT& push, Choices& input) {
     push.lengths.push_back(small_or_any<std::uint32_t>(input));
     push.keys.push_back('k');
   }
+  if (input.byte() % 2 == 0) return;
+  push.of = std::make_unique<wire::OfT>();
+  push.of->feed = "train";
+  push.of->fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
+  for (std::size_t i = 0; i < push.sequences.size(); ++i) {
+    push.of->rows.emplace_back(
+        small_or_any<std::uint64_t>(input), small_or_any<std::uint64_t>(input),
+        small_or_any<std::uint32_t>(input), small_or_any<std::uint32_t>(input));
+  }
 }
 
 void fill(wire::AcceptedT& answer, Choices& input) {

@@ -159,6 +159,12 @@ TEST_CASE("recipe: each shard of a dataset has its own draws, wherever it stands
       const auto lengths = (*recipe)->lengths(*of, Epoch{epoch});
       REQUIRE(lengths);
       const bool is_turned = of == turned;
+      const auto keys = (*recipe)->draw_keys(*of, Epoch{0});
+      REQUIRE(keys);
+      for (std::uint64_t i = 0; i < 5; ++i) {  // one by one, and whatever its use
+        const auto key = keys->at(Epoch{epoch}).of(Ordinal{i}, epoch % 2);
+        CHECK((*recipe)->length(*of, Ordinal{i}, key).value() == (**lengths)[i]);
+      }
       for (std::size_t i = 0; i < 5; ++i) all.push_back((**lengths)[is_turned ? (i + 2) % 5 : i]);
     }
     return all;

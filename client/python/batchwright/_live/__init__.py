@@ -2,6 +2,7 @@
 
 from .feed import Limits, LiveFeed, Trained
 from .producer import Claim, Group, Producer
-from .rows import LiveRows
+from .rows import LiveRows, Row
 
-__all__ = ["Claim", "Group", "Limits", "LiveFeed", "LiveRows", "Producer", "Trained"]
+__all__ = ["Claim", "Group", "Limits", "LiveFeed", "LiveRows", "Producer", "Row",
+           "Trained"]

@@ -13,15 +13,18 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from .. import _abi
 from .. import _storage_abi as storage
 from .._writer_values import FieldSpec, Slot, ValueProblem
 from ..errors import InvalidArgumentError, SchemaMismatchError
 from ..values import Field
+from .rows import Row
 
 _VALUE = np.dtype([("data", "u8"), ("bytes", "u8"), ("length", "u8")])
 _SEQUENCE = np.dtype([("key", "u8"), ("key_bytes", "u8"), ("values", "u8"), ("value_count", "u8")])
 _ORIGIN = np.dtype([("struct_size", "u8"), ("version", "u8"), ("version_newest", "u8"),
-                    ("group", "u8"), ("group_size", "u4"), ("weight", "f4")])
+                    ("group", "u8"), ("group_size", "u4"), ("weight", "f4"), ("of", "u8")])
+_OF_BYTES = ctypes.sizeof(_abi.Of)
 _LONG_BYTES = 16384  # of a value, from which on it is not copied together with others
 
 
@@ -129,7 +132,7 @@ def origins(count: int, version: Any, newest: Any, group: Any, size: Any,
             weight: Any) -> np.ndarray[Any, Any]:
     """A bw_origin for each of `count`; each argument is one for all or one each. Errors:
     InvalidArgumentError."""
-    table = np.empty(count, _ORIGIN)
+    table = np.zeros(count, _ORIGIN)
     table["struct_size"] = _ORIGIN.itemsize
     for name, given in (("version", version), ("version_newest", newest), ("group", group),
                         ("group_size", size), ("weight", weight)):
@@ -139,6 +142,24 @@ def origins(count: int, version: Any, newest: Any, group: Any, size: Any,
             raise InvalidArgumentError(f"{name} is {given!r}; one for all, or {count} of them, is "
                                        f"allowed: {error}") from None
     return table
+
+
+def name_rows(table: np.ndarray[Any, Any], of: Sequence[Row]) -> Any:
+    """Has each of the table's origins name a row; returns what keeps these. Errors:
+    InvalidArgumentError."""
+    if len(of) != len(table):
+        raise InvalidArgumentError(f"{len(of)} rows (of), and {len(table)} sequences")
+    rows = (_abi.Of * len(of))(*[raw_row(each) for each in of])
+    table["of"] = ctypes.addressof(rows) + np.arange(len(of), dtype=np.uint64) * np.uint64(_OF_BYTES)
+    return rows
+
+
+def raw_row(of: Any) -> _abi.Of:
+    """Errors: InvalidArgumentError."""
+    if isinstance(of, Row):
+        return of._raw()
+    raise InvalidArgumentError(f"of is {of!r}; it is batch.row(i), of a batch of the feed whose rows "
+                               "are joined")
 
 
 def _checked(name: str, given: Any) -> Any:

@@ -35,6 +35,8 @@ class Limits(NamedTuple):
     max_length: int  #: frames of the longest; 0: no limit
     max_bytes: int  #: of all fields of a sequence; 0: no limit
     allow_nan: bool  #: whether numbers may be NaN or infinite
+    pushed: int  #: so many of the feed's fields, the first ones, are pushed
+    joins: Optional[str]  #: the feed whose rows have the others; None: there are none
 
 
 class LiveFeed(Own):
@@ -62,8 +64,8 @@ class LiveFeed(Own):
 
     @property
     def fields(self) -> Tuple[Field, ...]:
-        """What a sequence is made of, in the order of the feed."""
-        fields: Tuple[Field, ...] = self.feed.fields
+        """What a sequence that is pushed is made of, in the order of the feed."""
+        fields: Tuple[Field, ...] = self.feed.fields[:self.limits.pushed]
         return fields
 
     def producer(self, name: Optional[str] = None, *, area_bytes: int = 1 << 26) -> Producer:

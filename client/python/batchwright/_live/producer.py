@@ -12,10 +12,11 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 
 from .. import _abi, _fork
-from .columns import Columns, origins
+from .columns import Columns, name_rows, origins, raw_row
 from .._own import Own, Owned
 from .._storage_abi import key_bytes
 from .room import Room
+from .rows import Row
 from .._waits import milliseconds
 from ..errors import BusyError, ClosedError, Error, InvalidArgumentError
 from ..values import Field
@@ -143,7 +144,8 @@ class Producer(Own):
     def push(self, values: Optional[Mapping[str, Any]] = None, /, *,
              key: Union[str, bytes, None] = None, version: Optional[int] = None,
              version_newest: Optional[int] = None, group: Optional[Group] = None,
-             weight: float = 1.0, timeout: Optional[float] = None, **fields: Any) -> Optional[int]:
+             weight: float = 1.0, of: Optional[Row] = None, timeout: Optional[float] = None,
+             **fields: Any) -> Optional[int]:
         """Pushes a sequence, a value for each field by its name, and returns its number. None: the
         feed has ended. Fields that are called as an argument is are given in a dict.
 
@@ -153,18 +155,21 @@ class Producer(Own):
         version, version_newest: of the model, the oldest and the newest that had a part in it. None:
           that of the last claim, else the last that was heard of.
         group: one of `group()`. weight: of its rows.
+        of: `batch.row(i)`, the row that it was made for, where the feed joins rows (`limits.joins`):
+          it has as many frames from its start on as the sequence, and the fields that are not pushed.
 
         Errors: SchemaMismatchError, which names the field, what was found and what is allowed, NaN
         and infinity included unless the feed allows them; DoesNotFitError (longer or larger than the
         feed takes, or a group that is too large); InvalidArgumentError (a version that was never
-        announced); TimedOutError: there was no room for it."""
+        announced; a row of another feed); FingerprintMismatchError: the row's feed has other data or
+        settings by now; TimedOutError: there was no room for it."""
         limit = _limit(timeout)
         given = fields if values is None else {**values, **fields}
         named = None if key is None else key_bytes(key)
 
         def push(raw: int) -> int:
             sequence, kept = self._columns.one(given, named)
-            origin = self._origin(raw, version, version_newest, group, weight)
+            origin = self._origin(raw, version, version_newest, group, weight, of)
             place, about = ctypes.byref(sequence), ctypes.byref(origin)
             status = self._until_done(
                 raw, lambda: _abi.push(raw, place, about, limit, self._number_place))
@@ -176,13 +181,15 @@ class Producer(Own):
     def push_many(self, sequences: Union[Sequence[Mapping[str, Any]], Mapping[str, Sequence[Any]]],
                   *, keys: Optional[Sequence[Union[str, bytes]]] = None, version: Any = None,
                   version_newest: Any = None, group: Union[Group, Sequence[Group], None] = None,
-                  weight: Any = 1.0, timeout: Optional[float] = None) -> range:
+                  weight: Any = 1.0, of: Optional[Sequence[Row]] = None,
+                  timeout: Optional[float] = None) -> range:
         """Pushes many sequences, and returns their numbers: those of all, and of fewer where the
         feed has ended. A call for 64 short ones costs a tenth of 64 calls.
 
         sequences: dicts by field, or one dict that has for each field the values of all: a list, or
           an array whose first axis is theirs.
         version, version_newest, group, weight: as `push()`; one for all, or one for each.
+        of: as `push()`, one for each.
 
         Errors: those of `push()`, which name the sequence by its place. What does not fit the fields
         is found before anything is pushed; with any other error the sequences before it are
@@ -192,6 +199,7 @@ class Producer(Own):
         def push(raw: int) -> range:
             many = self._columns.many(sequences, keys)
             table = self._origins(raw, many.count, version, version_newest, group, weight)
+            rows = None if of is None else name_rows(table, of)
             about = table.__array_interface__["data"][0]
             place, address = ctypes.byref(accepted), many.address
             try:
@@ -200,6 +208,7 @@ class Producer(Own):
             except Error as error:
                 error.accepted = accepted.value
                 raise
+            del rows
             after = self._info(raw).next
             return range(after - accepted.value, after)
 
@@ -208,7 +217,7 @@ class Producer(Own):
 
     def reserve(self, length: int, *, key: Union[str, bytes, None] = None,
                 version: Optional[int] = None, version_newest: Optional[int] = None,
-                group: Optional[Group] = None, weight: float = 1.0,
+                group: Optional[Group] = None, weight: float = 1.0, of: Optional[Row] = None,
                 timeout: Optional[float] = None, **lengths: int) -> Room:
         """Room for a sequence that is written in place, `length` frames long; an independent field's
         length is given by its name. Pushed at the end of the `with` block, and given up when that
@@ -235,7 +244,7 @@ class Producer(Own):
 
         def reserve(raw: int) -> Room:
             owned = Owned(made, _abi.room_drop)
-            origin = self._origin(raw, version, version_newest, group, weight)
+            origin = self._origin(raw, version, version_newest, group, weight, of)
             place = ctypes.byref(made)
             if self._until_done(raw, lambda: _abi.reserve(raw, wanted, len(wanted), limit,
                                                           place)) == _abi.END:
@@ -257,7 +266,7 @@ class Producer(Own):
         return self._number.value
 
     def _origin(self, raw: int, version: Optional[int], newest: Optional[int],
-                group: Optional[Group], weight: float) -> _abi.Origin:
+                group: Optional[Group], weight: float, of: Optional[Row]) -> _abi.Origin:
         if group is not None and not isinstance(group, Group):
             raise InvalidArgumentError(f"group is {group!r}; it is one of group(size)")
         size = ctypes.sizeof(_abi.Origin)
@@ -266,7 +275,8 @@ class Producer(Own):
             if not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << 64:
                 raise InvalidArgumentError(f"{what} is {value!r}; it is a whole number, 0 and up")
         own, members = group if group is not None else (_abi.NO_GROUP, 0)
-        return _abi.Origin(size, number, newest or 0, own, members, weight)
+        row = None if of is None else ctypes.pointer(raw_row(of))
+        return _abi.Origin(size, number, newest or 0, own, members, weight, row)
 
     def _origins(self, raw: int, count: int, version: Any, newest: Any,
                  group: Union[Group, Sequence[Group], None], weight: Any) -> Any:

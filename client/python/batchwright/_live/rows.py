@@ -4,13 +4,30 @@ batch of a feed that has a dataset, except for the weights of one with `order = 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Optional
+from typing import Any, List, NamedTuple, Optional
 
 import numpy as np
 
 from .. import _abi
+from ..values import fingerprint_of, fingerprint_text
 
 _F4, _I8, _U4 = np.dtype("<f4"), np.dtype("<i8"), np.dtype("<u4")
+
+
+class Row(NamedTuple):
+    """A row of a batch of a feed that has a dataset, for `Producer.push(of=...)`. Values alone: it may
+    be kept, and sent to another process."""
+
+    feed: str
+    fingerprint: str  #: that the batch came with
+    epoch: int
+    ordinal: int
+    start: int
+    use: int  #: how often it came before in the epoch
+
+    def _raw(self) -> _abi.Of:
+        return _abi.Of(ctypes.sizeof(_abi.Of), self.feed.encode("utf-8", "surrogateescape"),
+                       fingerprint_of(self.fingerprint), *self[2:])
 
 
 class LiveRows:
@@ -28,6 +45,14 @@ class LiveRows:
             return None
         return np.frombuffer(bytearray(ctypes.string_at(
             address, dtype.itemsize * header.sequences)), dtype)
+
+    def row(self, i: int) -> Row:
+        """What a sequence that is made for row `i` names, where a live feed joins the rows of this
+        batch's feed to what is pushed. Errors: NotFoundError."""
+        of = _abi.Of(ctypes.sizeof(_abi.Of))
+        _abi.check(_abi.batch_row(self._held().handle, i, ctypes.byref(of)))
+        return Row(_abi.text(of.feed), fingerprint_text(of.fingerprint), of.epoch, of.ordinal,
+                   of.start, of.use)
 
     @property
     def versions(self) -> Optional[np.ndarray[Any, Any]]:

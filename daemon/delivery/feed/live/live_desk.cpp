@@ -168,6 +168,7 @@ void LiveDesk::handle(const ClientInfo& client, PushAsked asked) {
   PushUnderWay& push = producer->push.emplace();
   push.until_ms = until(clock_.now_ms, asked.push.timeout_ms);
   push.bytes = asked.push.framed ? std::move(asked.frame) : producer->area;
+  push.join = std::move(asked.join);
   push.push = std::move(asked.push);
   offer(*producer);
 }

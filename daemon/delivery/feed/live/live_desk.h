@@ -136,6 +136,7 @@ class LiveDesk {
   void close(LiveProducer& producer);
   void offer(LiveProducer& producer);
   Result<std::shared_ptr<PushedSequence>> next_offered(const LiveProducer& producer) const;
+  Result<void> join(const PushUnderWay& under_way, PushedSequence& sequence) const;
   void finish_push(LiveProducer& producer, const std::optional<Error>& error, bool ended = false);
   void answer_claim(LiveProducer& producer, const LiveAnswer& answer);
   void tell_version(const VersionWait& to, const std::optional<Error>& error);

@@ -19,6 +19,17 @@ std::optional<std::uint64_t> time_left(const std::optional<std::uint64_t>& until
   return *until_ms - std::min(*until_ms, now_ms);
 }
 
+/// Bytes that it takes in a record, those that are joined to it at their most.
+std::size_t recorded_bytes(const Schema& schema, const PushedSequence& sequence) {
+  std::size_t bytes = record_bytes({sequence.key, sequence.fields});
+  for (std::size_t f = 0; f < sequence.fields.size(); ++f) {
+    const FieldValue& value = sequence.fields[f];
+    if (value.bytes.empty())
+      bytes += value.length * frame_bytes(schema.fields[f]) + kTensorAlignment;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 /// The sequences of its push, one after the other, until one has to wait or all are accepted.
@@ -63,14 +74,15 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
   const wire::PushT& push = under_way.push;
   const wire::OfferedSequence& origin = push.sequences[under_way.next];
   const std::uint64_t number = push.first + under_way.next;
-  const std::size_t fields = settings_.schema.fields.size();
+  const std::size_t fields = settings_.pushed();
   const auto wrong = [number](std::string what) {
     return Error{ErrorCode::invalid_argument, fmt::format("sequence {}: {}", number, what)};
   };
   if (number > producer.next) return wrong(fmt::format("{} comes next", producer.next));
   if (push.lengths.size() != fields * push.sequences.size()) {
-    return wrong(fmt::format("{} lengths for {} sequences of {} fields", push.lengths.size(),
-                             push.sequences.size(), fields));
+    return wrong(fmt::format("{} lengths for {} sequences of {} {}fields", push.lengths.size(),
+                             push.sequences.size(), fields,
+                             settings_.join.from.empty() ? "" : "pushed "));
   }
   if (!std::isfinite(origin.weight()) || origin.weight() < 0) {
     return wrong(fmt::format("weight {}; allowed: 0 and up", origin.weight()));
@@ -95,8 +107,12 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
   sequence->group = origin.group();
   sequence->group_size = origin.group_size();
   sequence->weight = origin.weight();
+  if (auto joined = join(under_way, *sequence); !joined) {
+    return Error{joined.error().code,
+                 fmt::format("sequence {}: {}", number, joined.error().message)};
+  }
   if (record_) {
-    const std::size_t bytes = record_bytes({sequence->key, sequence->fields});
+    const std::size_t bytes = recorded_bytes(settings_.schema, *sequence);
     if (bytes > kMaxRecordBytes) {
       return Error{ErrorCode::does_not_fit,
                    fmt::format("sequence {}: it takes {} bytes in live.record; allowed: up to {}",
@@ -104,6 +120,31 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
     }
   }
   return sequence;
+}
+
+/// Finds the row that it belongs to, where the feed joins rows.
+Result<void> LiveDesk::join(const PushUnderWay& under_way, PushedSequence& sequence) const {
+  const wire::OfT* of = under_way.push.of.get();
+  const std::string& from = settings_.join.from;
+  if (from.empty() && of == nullptr) return {};
+  if (from.empty()) {
+    return Error{ErrorCode::invalid_argument, "it names a row, and this feed joins none"};
+  }
+  if (of == nullptr) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("it names no row of feed {}, which this feed joins to each", from)};
+  }
+  if (of->feed != from) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("it names a row of feed \"{}\"; allowed: {}", utf8(of->feed), from)};
+  }
+  if (!under_way.join) return under_way.join.error();
+  must(*under_way.join != nullptr, "rows of the feed that is joined were looked up");
+  auto row = join_row(settings_, *under_way.join, of->rows[under_way.next], length_of(sequence),
+                      sequence.fields);
+  if (!row) return row.error();
+  sequence.of = *std::move(row);
+  return {};
 }
 
 void LiveDesk::finish_push(LiveProducer& producer, const std::optional<Error>& error, bool ended) {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "daemon/delivery/feed/live/joins/joined_rows.h"
 #include "formats/formats.h"
 
 // What clients ask of a live feed, as values.
@@ -25,10 +27,12 @@ struct ProduceAsked {
   SharedBytes area;
   ArenaNumber number;
 };
-/// `frame`: what came behind the message.
+/// `frame`: what came behind the message. `join`: where the rows come from that it names, or why
+/// there are none; null where it names none.
 struct PushAsked {
   wire::PushT push;
   SharedBytes frame;
+  Result<std::shared_ptr<const Join>> join = std::shared_ptr<const Join>();
 };
 /// Of a message; `frame` is valid during the call, and copied.
 inline PushAsked to_push_asked(const wire::Push& push, std::span<const std::byte> frame) {

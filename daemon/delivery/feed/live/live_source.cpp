@@ -7,28 +7,50 @@
 namespace batchwright {
 namespace {
 
+/// Empty where no row is joined.
+std::vector<JoinedPart> joined_parts(const LiveBatch& batch, std::span<const Row> rows) {
+  std::vector<JoinedPart> parts;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const PushedSequence* const sequence = batch.sequences.at(r).get();
+    if (rows[r].length == 0 || sequence == nullptr || !sequence->of) continue;
+    parts.resize(rows.size());
+    const std::uint32_t frames = sequence->fields.front().length;
+    parts[r] = {&*sequence->of, frames, rows[r].start, rows[r].length};
+  }
+  return parts;
+}
+
 /// Keeps the batch, and so the bytes of its rows.
 class LiveReader final : public BatchReader {
  public:
-  LiveReader(BatchIndex index, std::shared_ptr<const LiveBatch> batch)
-      : index_(index), batch_(std::move(batch)) {}
+  LiveReader(BatchIndex index, std::shared_ptr<const LiveBatch> batch, std::span<const Row> rows)
+      : index_(index),
+        batch_(std::move(batch)),
+        joined_(batch_ ? joined_parts(*batch_, rows) : std::vector<JoinedPart>()) {}
 
   Result<void> read(std::size_t r, RowBytes& row) override {
-    if (auto kept = check_unchanged(); !kept) return kept;
+    if (auto kept = check_kept(); !kept) return kept;
     const PushedSequence& sequence = *batch_->sequences.at(r);
     row.key = sequence.key;
     row.fields = sequence.fields;
-    return {};
+    return joined_.read(r, row.fields);
   }
   Result<void> check_unchanged() const override {
+    if (auto kept = check_kept(); !kept) return kept;
+    return joined_.check_unchanged();
+  }
+  MadeRows made() override { return joined_.made(); }
+
+ private:
+  Result<void> check_kept() const {
     if (batch_) return {};
     return Error{ErrorCode::invalid_argument,
                  fmt::format("batch {} is of a step that is no longer kept", index_.value)};
   }
 
- private:
   BatchIndex index_;
   std::shared_ptr<const LiveBatch> batch_;
+  JoinedRows joined_;
 };
 
 }  // namespace
@@ -91,9 +113,13 @@ std::shared_ptr<const LiveRows> LiveSource::live_rows(BatchIndex index) const {
   return batch ? std::shared_ptr<const LiveRows>(batch, &batch->says) : nullptr;
 }
 
-std::unique_ptr<BatchReader> LiveSource::read(BatchIndex index,
-                                              std::span<const Row> /*rows*/) const {
-  return std::make_unique<LiveReader>(index, find(index));
+void LiveSource::prepare(BatchIndex index) const {
+  const auto batch = find(index);
+  if (batch) JoinedRows(joined_parts(*batch, batch->rows)).prepare();
+}
+
+std::unique_ptr<BatchReader> LiveSource::read(BatchIndex index, std::span<const Row> rows) const {
+  return std::make_unique<LiveReader>(index, find(index), rows);
 }
 
 }  // namespace batchwright

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/feed/live/joins/joined_rows.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -15,8 +17,10 @@ namespace batchwright {
 /// A sequence that a producer has pushed, as its feed keeps it.
 struct PushedSequence {
   std::string key;
-  std::vector<FieldValue> fields;      ///< In the order of the schema; they lie in `memory`.
-  std::shared_ptr<const void> memory;  ///< The producer's area, or a message.
+  /// In the order of the schema. Those that are pushed lie in `memory`; of the last ones, which are
+  /// joined, there are the lengths alone.
+  std::vector<FieldValue> fields;
+  std::shared_ptr<const void> memory;           ///< The producer's area, or a message.
   std::shared_ptr<const std::string> producer;  ///< Its name.
   std::uint64_t number = 0;
   std::uint64_t arrival = 0;  ///< How many the feed had accepted before: its ordinal.
@@ -25,8 +29,9 @@ struct PushedSequence {
   std::uint64_t group = kNoGroup;
   std::uint32_t group_size = 0;
   float weight = 1;
+  std::optional<JoinedRow> of;  ///< Empty where the feed joins none.
 
-  /// Of all fields.
+  /// Of all fields that are pushed.
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const FieldValue& field : fields) sum += field.bytes.size();
@@ -72,7 +77,7 @@ class LiveSource final : public BatchSource {
   void rows(BatchIndex index, std::vector<Row>& rows) const override;
   std::uint32_t parts_of(const Row& /*row*/) const override { return has_parts_ ? 0 : 1; }
   std::shared_ptr<const LiveRows> live_rows(BatchIndex index) const override;
-  void prepare(BatchIndex /*index*/) const override {}
+  void prepare(BatchIndex index) const override;
   std::unique_ptr<BatchReader> read(BatchIndex index, std::span<const Row> rows) const override;
 
  private:

@@ -65,9 +65,11 @@ class Outcomes {
 /// One Push that is under way: its sequences are offered one by one.
 struct PushUnderWay {
   wire::PushT push;
-  SharedBytes bytes;       ///< The area, or the frame.
-  std::size_t next = 0;    ///< Of its sequences, the one that is offered.
-  std::size_t key_at = 0;  ///< Of that one, in `keys`.
+  SharedBytes bytes;  ///< The area, or the frame.
+  Result<std::shared_ptr<const Join>> join =
+      std::shared_ptr<const Join>();  ///< As PushAsked has it.
+  std::size_t next = 0;               ///< Of its sequences, the one that is offered.
+  std::size_t key_at = 0;             ///< Of that one, in `keys`.
   std::optional<std::uint64_t> until_ms;
   std::shared_ptr<PushedSequence> offered;  ///< That one, while it waits.
   std::uint64_t event = 0;                  ///< What the pool calls it.
@@ -94,8 +96,8 @@ struct LiveProducer {
   std::string shown_name() const { return name->front() == '\x01' ? std::string() : *name; }
 };
 
-/// Where the fields of an offered sequence lie. Errors: schema_mismatch, does_not_fit, which name
-/// the field and say what was found and what is allowed.
+/// Where the first fields of an offered sequence lie, one for each length. Errors: schema_mismatch,
+/// does_not_fit, which name the field and say what was found and what is allowed.
 Result<std::vector<FieldValue>> fields_of(const Schema& schema,
                                           std::span<const std::uint32_t> lengths,
                                           std::uint64_t offset, std::span<const std::byte> bytes);

@@ -124,6 +124,32 @@ class OrderScan {
   std::uint32_t lines_ = 0;  ///< Of batches of the step that is read.
 };
 
+/// What is joined to a sequence, in memory of its own: what lies in a map is not safe to copy.
+class JoinedValues {
+ public:
+  /// The fields of `sequence`, all of them. Errors: those of JoinedRows.
+  Result<std::span<const FieldValue>> of(const PushedSequence& sequence) {
+    fields_ = sequence.fields;
+    if (!sequence.of) return std::span<const FieldValue>(fields_);
+    const std::uint32_t frames = fields_.front().length;
+    JoinedRows rows({{&*sequence.of, frames, 0, frames}});
+    if (auto read = rows.read(0, fields_); !read) return read.error();
+    const std::size_t first = fields_.size() - sequence.of->join->fields.size();
+    memory_.resize(fields_.size());
+    for (std::size_t f = first; f < fields_.size(); ++f) {
+      memory_[f].resize(fields_[f].bytes.size());
+      if (auto copied = copy_from_map(memory_[f], fields_[f].bytes); !copied) return copied.error();
+      fields_[f].bytes = memory_[f];
+    }
+    if (auto whole = rows.check_unchanged(); !whole) return whole.error();
+    return std::span<const FieldValue>(fields_);
+  }
+
+ private:
+  std::vector<FieldValue> fields_;
+  std::vector<std::vector<std::byte>> memory_;
+};
+
 Result<void> sync_order(const KeptFile& file) {
   if (::fdatasync(file.descriptor()) != 0) return file.failed("sync");
   return {};
@@ -186,12 +212,18 @@ Result<void> StepRecord::write_all(std::span<const RecordedStep* const> steps) {
 }
 
 Result<void> StepRecord::append(const RecordedStep& step) {
+  JoinedValues values;
   for (std::size_t i = 0; i < step.sequences.size(); ++i) {
     const PushedSequence& sequence = *step.sequences[i];
     const Ordinal ordinal{step.first + i};
     const auto key = free_key(sequence.key, ordinal);
     if (!key) return key.error();
-    const auto appended = writer_.append({*key, sequence.fields});
+    const auto fields = values.of(sequence);
+    if (!fields) {
+      return Error{fields.error().code, fmt::format("{}: sequence {}: {}", name(), ordinal.value,
+                                                    fields.error().message)};
+    }
+    const auto appended = writer_.append({*key, *fields});
     if (!appended) return appended.error();
     if (*appended == ordinal) continue;
     return Error{ErrorCode::internal, fmt::format("{}: sequence {} became its sequence {}", name(),

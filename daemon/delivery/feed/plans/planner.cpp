@@ -114,18 +114,26 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   const Survey seen = survey(*plan);
   PlanTotals totals = seen.totals();
   totals.selected = plan->counts().selected;
+  const auto keep_rows = [&settings] {
+    return settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
+                               : std::make_shared<KeptRows>();
+  };
+  auto rows = std::make_shared<const StoredRows>(fingerprint, snapshot, settings.recipe, draws,
+                                                 keep_rows());
   const auto source = std::make_shared<const EpochSource>(
       epoch, fingerprint, std::move(snapshot), std::move(*plan), makes_parts(wanted), lengths);
   std::shared_ptr<const BatchSource> batches = source;
   if (settings.recipe) {
-    auto kept = settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
-                                    : std::make_shared<KeptRows>();
     batches = std::make_shared<const RecipeSource>(source, settings.recipe, std::move(lengths),
-                                                   std::move(draws), std::move(kept));
+                                                   std::move(draws), keep_rows());
   }
   return PlannedEpoch{
-      source, std::move(batches), totals, seen.worst(),
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
+      source,
+      std::move(batches),
+      totals,
+      seen.worst(),
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(),
+      std::move(rows)};
 }
 
 std::string describe_sequences(const PlannedEpoch& epoch, const PlanSettings& settings) {

@@ -29,6 +29,7 @@ struct PlannedEpoch {
   PlanTotals totals;
   std::vector<BatchIndex> worst;  ///< Batches with most padded frames, largest first.
   double seconds = 0.0;           ///< Time that planning it took.
+  std::shared_ptr<const StoredRows> rows = nullptr;  ///< Of these data; null for a live feed.
 
   EpochOutline outline() const { return batches->outline(); }
 };
