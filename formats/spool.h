@@ -18,7 +18,8 @@ inline constexpr std::size_t kSpoolHead = 0, kSpoolSequences = 1, kSpoolSteps = 
                              kSpoolGroups = 4, kSpoolProducers = 5, kSpoolOutcomes = 6;
 
 /// Flags of SpoolRow.
-inline constexpr std::uint32_t kSpoolZeroed = 1, kSpoolFiller = 2, kSpoolLeaves = 4;
+inline constexpr std::uint32_t kSpoolZeroed = 1, kSpoolFiller = 2, kSpoolLeaves = 4,
+                               kSpoolReset = 8, kSpoolLast = 16;
 
 /// Outcomes are kept in chunks of so many numbers.
 inline constexpr std::uint64_t kSpoolChunk = 256;

@@ -188,13 +188,6 @@ void check_pool(const ConfigNode& node, LiveSettings& pool, Complaints& complain
                           fmt::format("found {} with step.lanes", describe_found(*window)),
                           "nothing there, as lanes take sequences in their order");
   }
-  const ConfigNode* const spool = table.find("spool");
-  const bool is_spooled = spool != nullptr && spool->text() != nullptr && !spool->text()->empty();
-  if (is_spooled && pool.step_unit == StepUnit::lanes) {
-    return complaints.add(*spool, "feed.live.spool",
-                          fmt::format("found {} with step.lanes", describe_found(*spool)),
-                          "\"\" there, as a spool does not have how far lanes are");
-  }
   const auto fault = find_fault(pool);
   if (!fault) {
     pool = *check_live_settings(pool);

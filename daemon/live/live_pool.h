@@ -78,6 +78,8 @@ class LivePool {
   std::uint64_t first_ahead() const { return trainers_.first_ahead(); }
   std::uint64_t arrivals() const { return units_.accepted(); }  ///< Sequences that were accepted.
   std::uint64_t largest_group() const { return groups_.largest; }
+  /// What lanes are at. Costs O(lanes).
+  std::vector<LivePoolState::Lane> busy_lanes() const;
   const VersionsState& versions() const { return versions_.state(); }
   std::uint64_t version() const { return versions_.current(); }
   bool has_ended() const { return ended_; }  ///< No more is accepted.

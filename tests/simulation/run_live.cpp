@@ -138,8 +138,7 @@ FeedSettings Run::draw_live_feed(Cast& cast) {
   feed.poison = dice.percent(20);
   feed.queue_grace = milliseconds(dice.between(50, 10'000));
   feed.assembly_threads = dice.between(1, 4);
-  const bool has_lanes = pool.step_unit == StepUnit::lanes;
-  if (dice.percent(40) && !has_lanes) feed.live->spool = "spool";
+  if (dice.percent(40)) feed.live->spool = "spool";
   return feed;
 }
 

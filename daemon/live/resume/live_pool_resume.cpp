@@ -43,6 +43,8 @@ LivePool::LivePool(LiveSettings settings, const LivePoolState& state, LiveResult
   for (const LivePoolState::Step& step : state.open) {
     for (const std::uint64_t arrival : step.arrivals) in_steps.emplace(arrival, kNoId);
   }
+  std::unordered_map<std::uint64_t, const LivePoolState::Lane*> in_lanes;
+  for (const LivePoolState::Lane& lane : state.lanes) in_lanes[lane.arrival] = &lane;
   std::vector<UnitId> units;
   for (const LivePoolState::Sequence& each : state.sequences) {
     const SequenceId id = units_.restore_sequence({.producer = each.push.producer,
@@ -58,6 +60,11 @@ LivePool::LivePool(LiveSettings settings, const LivePoolState& state, LiveResult
     const auto lacks = each.push.group ? gone.find(*each.push.group) : gone.end();
     const UnitId unit = unit_of(each, lacks == gone.end() ? 0 : lacks->second);
     units_.add_member(unit, id);
+    if (const auto lane = in_lanes.find(each.arrival); lane != in_lanes.end()) {
+      units_.unit(unit).given = 1;
+      units_.lanes().put(lane->second->lane, {id, each.push.length, lane->second->next});
+      continue;  // it has no other place
+    }
     if (units.empty() || units.back() != unit) units.push_back(unit);
   }
   units_.restore_accepted(state.arrivals);
@@ -84,6 +91,16 @@ LivePool::LivePool(LiveSettings settings, const LivePoolState& state, LiveResult
     trainers_.keep(step.step, std::move(sequences), state.holder);
   }
   drop_stale();
+}
+
+std::vector<LivePoolState::Lane> LivePool::busy_lanes() const {
+  std::vector<LivePoolState::Lane> busy;
+  const std::vector<Lane>& all = units_.lanes().all();
+  for (std::uint32_t lane = 0; lane < all.size(); ++lane) {
+    if (all[lane].is_free()) continue;
+    busy.push_back({lane, all[lane].next, units_.sequence(all[lane].sequence).arrival});
+  }
+  return busy;
 }
 
 /// The unit that the sequence is a member of. It has no place yet.

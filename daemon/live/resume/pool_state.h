@@ -25,6 +25,13 @@ struct LivePoolState {
     std::uint64_t step = 0;
     std::vector<std::uint64_t> arrivals;  ///< Each once.
   };
+  /// What a lane is at.
+  struct Lane {
+    std::uint32_t lane = 0;
+    std::uint32_t next = 0;  ///< The first frame of its next row.
+    std::uint64_t arrival = 0;
+    friend bool operator==(const Lane&, const Lane&) = default;
+  };
   VersionsState versions;
   std::vector<std::uint64_t> accepted;  ///< Sequences, by producer.
   std::uint64_t arrivals = 0;           ///< Sequences.
@@ -34,6 +41,7 @@ struct LivePoolState {
   bool ended = false;
   std::vector<Sequence> sequences;      ///< By arrival.
   std::vector<LiveGroupChange> groups;  ///< In the order in which they were told last.
+  std::vector<Lane> lanes;              ///< Those that are busy. Their sequences are there.
   std::vector<Step> open;               ///< Steps that are kept. Their sequences are there.
   TrainerId holder = 0;                 ///< Stands for those that are due these steps.
 };

@@ -16,6 +16,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/delivery/live/virtual_desk.h"
@@ -237,7 +238,9 @@ TEST_CASE("delivery: spool: a step that was cut stays as it was, bytes and all")
   CHECK(totals[kSettled] == 8);
 }
 
-TEST_CASE("delivery: spool: a group that was begun is completed after a restart, and a closed one stays so") {
+TEST_CASE(
+    "delivery: spool: a group that was begun is completed after a restart, and a closed one stays "
+    "so") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.groups = LiveGroups::step;
   SpooledFeedTest feed(settings);
@@ -267,6 +270,35 @@ TEST_CASE("delivery: spool: a group that was begun is completed after a restart,
   CHECK(outcomes->outcomes.at(4) == wire::Outcome::abandoned);  // its group was delivered
   feed->take(kTrainer, 1);
   CHECK(feed->rows(1) == rows_of("actor", 5, 9));  // one of three was abandoned before
+}
+
+TEST_CASE("delivery: spool: lanes go on with their sequences") {
+  FeedSettings settings = live_feed(2);
+  settings.live->pool.step_unit = StepUnit::lanes;
+  settings.live->pool.unroll = 4;
+  SpooledFeedTest feed(settings);
+  REQUIRE(feed->produce(kActor, "actor"));
+  feed->push(kActor, {{0, 9}, {1, 5}, {2, 3}});
+  const auto parts = [&feed](std::uint64_t step) {
+    std::vector<Row> rows;
+    feed->source().rows(BatchIndex{step}, rows);
+    std::vector<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>> all;
+    for (const Row& row : rows) all.emplace_back(row.ordinal, row.start, row.length);
+    return all;
+  };
+  using Parts = decltype(parts(0));
+  feed->take(kTrainer, 0);
+  CHECK(parts(0) == Parts{{0, 0, 4}, {1, 0, 4}});
+  feed.restart();
+  CHECK(parts(0) == Parts{{0, 0, 4}, {1, 0, 4}});
+  feed->take(kTrainer, 1);
+  CHECK(parts(1) == Parts{{0, 4, 4}, {1, 4, 1}});
+  feed.restart();
+  CHECK(parts(1) == Parts{{0, 4, 4}, {1, 4, 1}});
+  feed->take(kTrainer, 2);
+  CHECK(parts(2) == Parts{{0, 8, 1}, {2, 0, 3}});
+  REQUIRE(feed->produce(kActor, "actor"));
+  CHECK(feed->outcomes(kActor)->totals[kWaiting] == 0);
 }
 
 TEST_CASE("delivery: spool: versions, staleness and deliveries go on") {
@@ -314,7 +346,8 @@ TEST_CASE("delivery: spool: in any order of deaths each accepted sequence is del
   }
 }
 
-TEST_CASE("delivery: spool: of the folder of another feed nothing is taken, and it says what it is of") {
+TEST_CASE(
+    "delivery: spool: of the folder of another feed nothing is taken, and it says what it is of") {
   SpooledFeedTest feed(live_feed(4));
   REQUIRE(feed->produce(kActor, "actor"));
   feed->push(kActor, offered(0, 2));

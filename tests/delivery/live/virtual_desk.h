@@ -171,8 +171,8 @@ class VirtualDesk {
     }
     return !rows.empty();
   }
-  const LiveSource& source() const { return *source_; }
   const LiveDesk& desk() const { return desk_; }
+  const LiveSource& source() const { return *source_; }
   LiveStatus status() const { return desk_.status(now_, true); }
 
  private:

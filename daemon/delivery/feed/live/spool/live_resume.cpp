@@ -51,13 +51,21 @@ LiveStep LiveDesk::step_of(const SpooledStep& spooled) const {
   for (const auto& rows : spooled.batches) {
     auto& batch = step.batches.emplace_back();
     for (const SpooledRow& row : rows) {
+      if (row.frames == 0) {
+        batch.emplace_back();
+        continue;
+      }
       const PushedSequence& sequence = *kept_.at(row.arrival);
       batch.push_back({.producer = kept_.producer_of(row.arrival),
                        .number = sequence.number,
                        .arrival = row.arrival,
                        .weight = row.weight,
                        .zeroed = row.zeroed,
-                       .filler = row.filler});
+                       .filler = row.filler,
+                       .start = row.start,
+                       .frames = row.frames,
+                       .reset = row.reset,
+                       .last = row.last});
     }
   }
   return step;
@@ -69,7 +77,11 @@ SpoolCounts LiveDesk::counts() const {
       pool_.largest_group(), pool_.has_ended(), pool_.versions()};
 }
 
-std::optional<SpoolTurn> LiveDesk::take_turn() { return spool_->take(counts(), producers_); }
+std::optional<SpoolTurn> LiveDesk::take_turn() {
+  SpoolCounts now = counts();
+  if (settings_.pool.step_unit == StepUnit::lanes) now.lanes = pool_.busy_lanes();
+  return spool_->take(std::move(now), producers_);
+}
 
 /// Those of the past have released the steps before this one: no slot and no room has them.
 void LiveDesk::release_past(Step first) {

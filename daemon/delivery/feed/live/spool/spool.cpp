@@ -51,8 +51,9 @@ std::vector<std::byte> pack(const SpooledStep& step) {
     for (const SpooledRow& row : rows) {
       const std::uint32_t flags = (row.zeroed ? kSpoolZeroed : 0U) |
                                   (row.filler ? kSpoolFiller : 0U) |
-                                  (row.leaves ? kSpoolLeaves : 0U);
-      batch->rows.emplace_back(row.arrival, row.weight, flags);
+                                  (row.leaves ? kSpoolLeaves : 0U) |
+                                  (row.reset ? kSpoolReset : 0U) | (row.last ? kSpoolLast : 0U);
+      batch->rows.emplace_back(row.arrival, row.weight, flags, row.start, row.frames);
     }
   }
   return pack(packed);
@@ -136,6 +137,10 @@ void Spool::note(const SpoolTurn& turn, Batch& batch) {
   for (std::uint64_t step = turn.gone_steps_from; step < turn.counts.kept_from; ++step) {
     batch.erase(kSpoolSteps, step);
   }
+  if (turn.counts.lanes != lanes_) {
+    lanes_ = turn.counts.lanes;
+    note_lanes(batch);
+  }
   head_.steps = turn.counts.steps;
   head_.arrivals = turn.counts.arrivals;
   head_.first_ahead = turn.counts.first_ahead;
@@ -164,6 +169,14 @@ void Spool::note_sequence(const SpooledSequence& spooled, Batch& batch) const {
 }
 
 void Spool::note_head(Batch& batch) const { put(batch, kSpoolHead, 0, pack(head_)); }
+
+void Spool::note_lanes(Batch& batch) const {
+  wire::SpoolLanesT packed;
+  for (const LivePoolState::Lane& each : lanes_) {
+    packed.busy.emplace_back(each.lane, each.next, each.arrival);
+  }
+  put(batch, kSpoolHead, 2, pack(packed));
+}
 
 void Spool::note_queue(Batch& batch) const {
   const WorkQueue::State state = queue_.state();

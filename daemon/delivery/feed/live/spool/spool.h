@@ -31,7 +31,7 @@ class Spool {
   };
   /// Opens the folder, or begins it. Sequences are read into memory, and each is checked. Blocks on
   /// the disk. Errors: those of KeyedStore::open() and read(); bad_configuration (it is another
-  /// feed's, or of other fields, world or groups); unsupported_version.
+  /// feed's, or of other fields, world, groups or lanes); unsupported_version.
   /// A feed that is new takes `new_incarnation`, and so does one that may lack what it accepted:
   /// after a loss of power without sync.
   static Result<Opened> open(const FeedSettings& settings, std::uint64_t new_incarnation);
@@ -52,6 +52,7 @@ class Spool {
   Result<void> read_head();
   Result<void> take_head(std::span<const std::byte> value);
   Result<void> take_queue(std::span<const std::byte> value);
+  Result<void> take_lanes(std::span<const std::byte> value);
   Result<void> check(const FeedSettings& settings) const;
   Result<void> read(SpooledFeed& feed);
   Result<void> read_producers(SpooledFeed& feed);
@@ -63,12 +64,14 @@ class Spool {
   void note(const SpoolTurn& turn, Batch& batch);
   void note_sequence(const SpooledSequence& spooled, Batch& batch) const;
   void note_head(Batch& batch) const;
+  void note_lanes(Batch& batch) const;
   void note_queue(Batch& batch) const;
 
   std::unique_ptr<KeyedStore> store_;
   const Schema schema_;
   wire::SpoolHeadT head_;
-  WorkQueue queue_;  ///< As the records have it.
+  WorkQueue queue_;                         ///< As the records have it.
+  std::vector<LivePoolState::Lane> lanes_;  ///< Those that are busy, as the spool has them.
   std::uint64_t group_changes_ = 0;
   std::map<ProducerId, std::uint64_t> first_chunk_;  ///< Of outcomes that are kept.
 };

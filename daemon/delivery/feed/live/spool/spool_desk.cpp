@@ -22,8 +22,9 @@ void SpoolDesk::cut(const std::vector<LiveStep>& steps, const std::vector<LiveCh
       auto& batch = noted.batches.emplace_back();
       for (const LiveRow& row : rows) {
         batch.push_back({row.arrival, static_cast<float>(row.weight), row.zeroed, row.filler,
-                         left.contains(row.arrival)});
-        if (left.contains(row.arrival)) left_with_step_.insert(row.arrival);
+                         row.frames != 0 && left.contains(row.arrival), row.start, row.frames,
+                         row.reset, row.last});
+        if (batch.back().leaves) left_with_step_.insert(row.arrival);
       }
     }
   }

@@ -23,6 +23,12 @@ std::vector<std::string> field_texts(const Schema& schema) {
   return texts;
 }
 
+/// The lanes of a step, on which what they are at depends.
+std::string lanes_text(const LiveSettings& pool) {
+  if (pool.step_unit != StepUnit::lanes) return "without lanes";
+  return fmt::format("{{ lanes = {}, unroll = {} }}", pool.step, pool.unroll);
+}
+
 /// The machine's boot: another one is a sign of a loss of power. Empty where it is not told.
 std::string this_boot() {
   std::string text = file_text("/proc/sys/kernel/random/boot_id", 64).value_or("");
@@ -84,6 +90,7 @@ Result<void> Spool::begin(const FeedSettings& settings, std::uint64_t new_incarn
   head_.fields = field_texts(schema_);
   head_.world = settings.plan.world;
   head_.groups = word_of(kLiveGroups, settings.live->pool.groups);
+  head_.lanes = lanes_text(settings.live->pool);
   head_.synced = settings.live->spool_synced;
   head_.boot = boot;
   if (is_new || is_over) head_.tops = {0};
@@ -102,13 +109,15 @@ Result<void> Spool::empty(SpooledFeed& feed) {
   head_ = {};
   queue_.begin(Epoch{0});
   first_chunk_.clear();
+  lanes_.clear();
   group_changes_ = 0;
   return {};
 }
 
 Result<void> Spool::read_head() {
   return read_table(kSpoolHead, [this](std::uint64_t key, std::span<const std::byte> value) {
-    return key == 0 ? take_head(value) : take_queue(value);
+    if (key == 0) return take_head(value);
+    return key == 1 ? take_queue(value) : take_lanes(value);
   });
 }
 
@@ -147,6 +156,16 @@ Result<void> Spool::take_queue(std::span<const std::byte> value) {
   return {};
 }
 
+Result<void> Spool::take_lanes(std::span<const std::byte> value) {
+  const auto packed = unpack<wire::SpoolLanes>(value);
+  if (!packed) return damaged_spool(name(), "its lanes make no sense");
+  lanes_.clear();
+  for (const wire::SpoolLane& each : packed->busy) {
+    lanes_.push_back({each.lane(), each.next(), each.arrival()});
+  }
+  return {};
+}
+
 /// Whether it can be this feed's.
 Result<void> Spool::check(const FeedSettings& settings) const {
   const auto other = [this](std::string_view what, const auto& found, const auto& allowed) {
@@ -165,6 +184,8 @@ Result<void> Spool::check(const FeedSettings& settings) const {
     return other("plan.world", head_.world, settings.plan.world);
   }
   if (head_.groups != groups) return other("live.groups", head_.groups, groups);
+  const std::string lanes = lanes_text(settings.live->pool);
+  if (head_.lanes != lanes) return other("live.step", head_.lanes, lanes);
   return {};
 }
 

@@ -80,8 +80,10 @@ SpooledStep step_of(std::uint64_t number, const wire::SpoolStepT& packed) {
   for (const auto& batch : packed.batches) {
     auto& rows = step.batches.emplace_back();
     for (const wire::SpoolRow& row : batch->rows) {
-      rows.push_back({row.arrival(), row.weight(), (row.flags() & kSpoolZeroed) != 0,
-                      (row.flags() & kSpoolFiller) != 0, (row.flags() & kSpoolLeaves) != 0});
+      const auto has = [&row](std::uint32_t flag) { return (row.flags() & flag) != 0; };
+      rows.push_back({row.arrival(), row.weight(), has(kSpoolZeroed), has(kSpoolFiller),
+                      has(kSpoolLeaves), row.start(), row.frames(), has(kSpoolReset),
+                      has(kSpoolLast)});
     }
   }
   return step;
@@ -272,6 +274,7 @@ Result<void> Spool::settle(SpooledFeed& feed) {
       if (rows.empty())
         return damaged_spool(name(), fmt::format("step {} has an empty batch", step.step));
       for (const SpooledRow& row : rows) {
+        if (row.frames == 0) continue;
         const auto found = places.find(row.arrival);
         if (found == places.end()) {
           return damaged_spool(name(), fmt::format("step {} has sequence {}, which is not there",
@@ -287,6 +290,14 @@ Result<void> Spool::settle(SpooledFeed& feed) {
     const auto again = std::ranges::unique(open.arrivals);
     open.arrivals.erase(again.begin(), again.end());
   }
+  for (const LivePoolState::Lane& lane : lanes_) {
+    const auto found = places.find(lane.arrival);
+    const auto* const at = found == places.end() ? nullptr : &feed.pool.sequences[found->second];
+    if (at == nullptr || at->left || lane.next == 0 || lane.next >= at->push.length) {
+      return damaged_spool(name(), fmt::format("lane {} makes no sense", lane.lane));
+    }
+  }
+  feed.pool.lanes = lanes_;
   std::vector<std::uint64_t> useless;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < feed.sequences.size(); ++i) {

@@ -26,6 +26,9 @@ struct SpooledRow {
   bool zeroed = false;
   bool filler = false;
   bool leaves = false;  ///< The sequence left the pool with this step.
+  std::uint32_t start = 0;
+  std::uint32_t frames = 0;  ///< 0: a free lane's, which has no sequence.
+  bool reset = true, last = true;
 };
 
 struct SpooledStep {
@@ -64,6 +67,7 @@ struct SpoolCounts {
   std::uint64_t largest_group = 1;
   bool ended = false;
   VersionsState versions;
+  std::vector<LivePoolState::Lane> lanes = {};  ///< Those that are busy.
 };
 
 /// What a live feed has its spool note of a turn: all of it, or nothing.
