@@ -180,3 +180,19 @@ TEST_CASE("delivery: a trainer that keeps up has each step, however much has pas
     desk.release(kTrainer, step + 1);
   }
 }
+
+TEST_CASE("delivery: a position in a live feed that has begun anew is refused with the way out") {
+  const TestServer server(live_feed(4));
+  RawTrainer trainer(server);
+  REQUIRE(trainer.subscribed());
+  wire::SubscribeT again;
+  again.expects_fingerprint = true;
+  again.step = 3;
+  const Fingerprint here = from_wire(*trainer.subscribed()->fingerprint);
+  again.fingerprint = std::make_unique<wire::Fingerprint>(
+      to_wire({here.data + 1, here.settings, here.seed}));  // of another incarnation
+  const RawTrainer other(server, std::move(again));
+  REQUIRE(other.refused());
+  CHECK(other.refused()->message.find("the live feed has begun anew, and a subscription without a "
+                                      "position goes on") != std::string::npos);
+}

@@ -13,10 +13,13 @@ namespace {
 /// Subscriptions of one session to one feed; a trainer needs one.
 constexpr std::size_t kMaxSubscriptions = 64;
 
-/// The way out for a checkpoint from before sequences were appended, where the feed has one.
-std::string_view about_growth(const Fingerprint& expected, const Fingerprint& have,
-                              const FeedSettings& settings) {
+/// The way out for a checkpoint from before sequences were appended, or from before a live feed
+/// began anew, where the feed has one.
+std::string_view about_data(const Fingerprint& expected, const Fingerprint& have,
+                            const FeedSettings& settings) {
   if (expected.data == have.data || settings.follow) return "";
+  if (settings.live)
+    return "; the live feed has begun anew, and a subscription without a position goes on";
   return "; after sequences were appended, a feed with follow = true goes on with the data of the "
          "checkpoint";
 }
@@ -156,7 +159,7 @@ Result<void> FeedCore::check_fingerprint(const wire::SubscribeT& request) const 
   }
   return Error{ErrorCode::fingerprint_mismatch,
                fmt::format("the plan of feed {} has changed: {}{} (expected {}, now {})", name(),
-                           changes, about_growth(expected, have, parts_.settings),
+                           changes, about_data(expected, have, parts_.settings),
                            to_string(expected), to_string(have))};
 }
 
