@@ -33,6 +33,7 @@ enum class Ability : std::uint64_t {
   upcoming = 1 << 3,    ///< The daemon tells which batches come next.
   live = 1 << 4,        ///< A client can push sequences to live feeds, and announce versions.
   push_parts = 1 << 5,  ///< The frame of a Push can come in parts.
+  ends = 1 << 6,        ///< The daemon answers EndFeed.
 };
 
 /// The abilities that one side names, or that both have named: only those are used. A peer that is
@@ -61,7 +62,8 @@ class Abilities {
 
 /// What this code can do, as a daemon and as a client.
 inline constexpr Abilities kAbilities{Ability::returns,  Ability::parts, Ability::waits,
-                                      Ability::upcoming, Ability::live,  Ability::push_parts};
+                                      Ability::upcoming, Ability::live,  Ability::push_parts,
+                                      Ability::ends};
 
 /// Most batches that one ListUpcoming asks for.
 inline constexpr std::uint32_t kMostUpcoming = 1024;

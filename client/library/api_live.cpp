@@ -1,7 +1,5 @@
 // The C ABI of what trainers say of live feeds.
 
-#include <fmt/core.h>
-
 #include "client/library/api_border.h"
 #include "client/library/batchwright/client.h"
 #include "formats/formats.h"
@@ -53,12 +51,9 @@ bw_status bw_wait_version(bw_connection* connection, const char* feed, uint64_t 
 
 bw_status bw_end_feed(bw_connection* connection, const char* feed) {
   return with_live(connection, feed, [&](Session& session, bool is_known) {
-    if (!is_known) {
-      return report({ErrorCode::not_found, fmt::format("there is no live feed \"{}\"", feed)});
-    }
     wire::EndFeedT end;
     end.feed = feed;
-    const auto ended = session.end_feed(std::move(end));
+    const auto ended = session.end_feed(std::move(end), is_known);
     return ended ? static_cast<bw_status>(BW_OK) : report(ended.error());
   });
 }

@@ -96,6 +96,7 @@ void Server::on_version(const Received& received) {
 
 void Server::on_end_feed(const Received& received) {
   const auto& request = *received.message.as<wire::EndFeed>();
+  if (request.question() != 0) return on_version<wire::EndFeed>(received);
   Error why;
   if (Feed* const feed = live_feed(received, request.feed(), why)) {
     return feed->ask(received.session->client, wire::EndFeedT{});

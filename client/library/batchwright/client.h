@@ -495,8 +495,8 @@ BW_API bw_status bw_advance(bw_connection* connection, const char* feed, uint64_
 BW_API bw_status bw_wait_version(bw_connection* connection, const char* feed, uint64_t above,
                                  int64_t timeout_ms, uint64_t* version);
 
-/* Ends a live feed: no more will come. Waiting claims and pushes get BW_END, what is there is
- * delivered, however short the steps, and behind it bw_next returns BW_END. */
+/* Ends a live feed: no more will come. Waiting claims and pushes get BW_END, the rest is delivered in
+ * short steps, then bw_next returns BW_END. Returns as bw_advance does. */
 BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
 
 /* ---- live feeds: producers --------------------------------------------------------------- */

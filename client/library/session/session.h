@@ -70,7 +70,7 @@ class Session : public std::enable_shared_from_this<Session> {
   /// the answer has. Threads: the turn.
   Result<wire::VersionT> advance(wire::AdvanceT what);
   Result<wire::VersionT> await_version(wire::AwaitVersionT what, const Deadline& deadline);
-  Result<void> end_feed(wire::EndFeedT what);
+  Result<void> end_feed(wire::EndFeedT what, bool is_known);
   /// The end of a wait that begins now. Threads: any.
   Deadline after(std::chrono::milliseconds limit) const { return {limit, link_.now()}; }
 

@@ -61,12 +61,25 @@ Result<wire::VersionT> Session::await_version(wire::AwaitVersionT what, const De
   return ask_version(what, deadline);
 }
 
-Result<void> Session::end_feed(wire::EndFeedT what) {
-  if (!take_turn()) return busy();
-  const Turn turn(*this);
-  if (auto live = await_live(after(link_.settings().limit)); !live) return live.error();
-  send(encode(std::move(what)));
-  if (failure_) return *failure_;
+/// An older daemon does not answer, and ends the session over a feed that it does not have.
+Result<void> Session::end_feed(wire::EndFeedT what, bool is_known) {
+  const Deadline deadline = after(link_.settings().limit);
+  {
+    if (!take_turn()) return busy();
+    const Turn turn(*this);
+    if (auto live = await_live(deadline); !live) return live.error();
+    if (!link_.has(Ability::ends)) {
+      if (!is_known) {
+        return Error{ErrorCode::not_found, fmt::format("there is no live feed \"{}\"", what.feed)};
+      }
+      send(encode(std::move(what)));
+      if (failure_) return *failure_;
+      return {};
+    }
+  }
+  const auto answer = ask_version(what, deadline);
+  if (!answer) return answer.error();
+  if (answer->code != 0) return Error{static_cast<ErrorCode>(answer->code), answer->text};
   return {};
 }
 

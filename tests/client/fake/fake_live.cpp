@@ -204,9 +204,19 @@ void FakeLive::on_message(Sockets& sockets, const std::vector<std::vector<std::b
     const bool there = version_ > question->above();
     version.code = there ? 0 : static_cast<std::uint16_t>(ErrorCode::timed_out);
     sockets.say(std::move(version));
-  } else if (message->as<wire::EndFeed>() != nullptr) {
-    ended_ = true;
+  } else if (const auto* end = message->as<wire::EndFeed>()) {
+    on_end(sockets, *end);
   }
+}
+
+void FakeLive::on_end(Sockets& sockets, const wire::EndFeed& end) {
+  const bool there = end.feed()->string_view() == "rollouts";
+  ended_ = ended_ || there;
+  wire::VersionT version;
+  version.question = end.question();
+  version.code = there ? 0 : static_cast<std::uint16_t>(ErrorCode::not_found);
+  version.text = there ? "" : "no such feed";
+  sockets.say(std::move(version));
 }
 
 void FakeLive::on_produce(Sockets& sockets, const wire::Produce& wanted) {

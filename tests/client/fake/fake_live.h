@@ -62,6 +62,7 @@ class FakeLive {
   void run();
   void on_message(Sockets& sockets, const std::vector<std::vector<std::byte>>& frames);
   void on_produce(Sockets& sockets, const wire::Produce& wanted);
+  void on_end(Sockets& sockets, const wire::EndFeed& end);
   void on_push(Sockets& sockets, const wire::Push& push, std::span<const std::byte> frame);
   void answer_arena(Sockets& sockets, std::size_t connection);
   std::uint32_t make_area();

@@ -49,7 +49,10 @@ struct Trainer {
       const bool there = version > question->above();
       say(question->question(), there ? ErrorCode{} : ErrorCode::timed_out);
     }
-    if (const auto* end = message.as<wire::EndFeed>()) ended.push_back(end->feed()->str());
+    if (const auto* end = message.as<wire::EndFeed>()) {
+      ended.push_back(end->feed()->str());
+      if (end->question() != 0 && !holds_answers) say(end->question(), end_code);
+    }
   }
   void say(std::uint32_t question, ErrorCode code = {}) {
     wire::VersionT answer;
@@ -77,6 +80,7 @@ struct Trainer {
   std::shared_ptr<Session> session;
   std::uint64_t version = 3;
   bool holds_answers = false;
+  ErrorCode end_code{};  ///< Of the answer to an end.
   std::vector<wire::AdvanceT> advances;
   std::vector<wire::AwaitVersionT> questions;
   std::vector<std::string> ended;
@@ -103,8 +107,46 @@ TEST_CASE("client: a trainer announces versions, and waits for those of others")
   CHECK(late->version == 2);
   wire::EndFeedT end;
   end.feed = "rollouts";
-  REQUIRE(run.session->end_feed(std::move(end)));
+  REQUIRE(run.session->end_feed(std::move(end), true));
   CHECK(run.ended == std::vector<std::string>{"rollouts"});
+}
+
+TEST_CASE("client: the end of a feed that is being opened is refused, and the session goes on") {
+  Trainer run;
+  run.end_code = ErrorCode::busy;
+  wire::EndFeedT end;
+  end.feed = "rollouts";
+  const auto refused = run.session->end_feed(wire::EndFeedT(end), true);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::busy);
+  run.end_code = {};
+  CHECK(run.session->end_feed(std::move(end), true));
+  CHECK(run.advance(4)->version == 4);
+}
+
+TEST_CASE("client: an end that a daemon died with is told to the next one") {
+  Trainer run;
+  run.holds_answers = true;
+  run.world->after(10ms, [&run] {
+    run.world->die();
+    run.holds_answers = false;
+  });
+  run.world->after(1s, [&run] { run.world->rise(); });
+  wire::EndFeedT end;
+  end.feed = "rollouts";
+  CHECK(run.session->end_feed(std::move(end), true));
+  CHECK(run.ended.size() == 2);
+}
+
+TEST_CASE("client: a daemon that answers no end is told, and not waited for") {
+  Trainer run{Abilities{Ability::live}};
+  wire::EndFeedT end;
+  end.feed = "rollouts";
+  CHECK(run.session->end_feed(wire::EndFeedT(end), true));  // else its time limit ends
+  const auto unknown = run.session->end_feed(std::move(end), false);
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == ErrorCode::not_found);
+  CHECK(run.ended.size() == 1);
 }
 
 TEST_CASE("client: a version is announced to the daemon that comes back, too") {
@@ -161,7 +203,7 @@ TEST_CASE("client: an older daemon knows no versions") {
   CHECK(run.advances.empty());
   wire::EndFeedT end;
   end.feed = "rollouts";
-  const auto not_ended = run.session->end_feed(std::move(end));
+  const auto not_ended = run.session->end_feed(std::move(end), true);
   REQUIRE_FALSE(not_ended);
   CHECK(not_ended.error().code == ErrorCode::unsupported);
   CHECK(run.ended.empty());

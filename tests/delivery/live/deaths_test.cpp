@@ -181,6 +181,29 @@ TEST_CASE("delivery: a trainer that keeps up has each step, however much has pas
   }
 }
 
+TEST_CASE("delivery: an end with a question is answered, also where there is nothing to end") {
+  const TestServer server(live_feed(4));
+  RawProducer producer(server, "actor");
+  const auto answered = [&producer](const std::string& feed, std::uint32_t question) {
+    wire::EndFeedT end;
+    end.feed = feed;
+    end.question = question;
+    producer.client().send(std::move(end));
+    auto message = producer.client().receive_news();
+    if (message && message->as<wire::Accepted>() != nullptr) {  // a producer hears of the end, too
+      message = producer.client().receive_news();
+    }
+    REQUIRE(message);
+    const auto* version = message->as<wire::Version>();
+    REQUIRE(version != nullptr);
+    CHECK(version->question() == question);
+    return static_cast<ErrorCode>(version->code());
+  };
+  CHECK(answered("none", 1) == ErrorCode::not_found);
+  CHECK(answered("live", 2) == ErrorCode{});
+  CHECK(answered("live", 3) == ErrorCode{});  // it has ended
+}
+
 TEST_CASE("delivery: a position in a live feed that has begun anew is refused with the way out") {
   const TestServer server(live_feed(4));
   RawTrainer trainer(server);

@@ -287,6 +287,7 @@ void fill(wire::VersionT& answer, Choices& input) {
 
 void fill(wire::EndFeedT& end, Choices& input) {
   end.feed = input.byte() % 8 == 0 ? "train" : "live";
+  end.question = small_or_any<std::uint32_t>(input);
 }
 
 template <class TableT>

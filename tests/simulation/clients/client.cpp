@@ -199,8 +199,10 @@ void Client::announce(std::uint64_t version) {
 void Client::end_feed() {
   wire::EndFeedT what;
   what.feed = "train";
-  const auto said = session_->end_feed(std::move(what));
-  if (said || said.error().code == ErrorCode::timed_out) return;
+  const auto said = session_->end_feed(std::move(what), true);
+  if (said) return;
+  const ErrorCode code = said.error().code;
+  if (code == ErrorCode::timed_out || code == ErrorCode::busy) return;
   around_.world.fail(process_.name() + " cannot end the feed: " + said.error().message);
 }
 

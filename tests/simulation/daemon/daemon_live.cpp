@@ -84,18 +84,11 @@ bool Daemon::on_live_message(const Peer& peer, const ControlMessage& message,
     }
     return true;
   }
-  if (message.as<wire::EndFeed>() != nullptr) {
-    if (FeedHost* const feed = live_feed(peer, why)) {
-      feed->tell(LiveAsked{client, wire::EndFeedT{}});
-    } else {
-      refuse_producer(peer, 0, why);
-    }
-    return true;
-  }
   return pass_on<wire::Claim>(peer, message) || pass_on<wire::Abandon>(peer, message) ||
          pass_on<wire::CloseProducer>(peer, message) ||
          pass_on<wire::ListOutcomes>(peer, message) || ask_version<wire::Advance>(peer, message) ||
-         ask_version<wire::AwaitVersion>(peer, message);
+         ask_version<wire::AwaitVersion>(peer, message) ||
+         ask_version<wire::EndFeed>(peer, message);
 }
 
 std::optional<ArenaFile> Daemon::find_area(SessionId session, ArenaNumber number) const {

@@ -273,8 +273,12 @@ void LiveDesk::handle(const ClientInfo& client, const wire::AwaitVersionT& quest
   look_at_versions();
 }
 
-void LiveDesk::handle(const ClientInfo& /*client*/, const wire::EndFeedT& /*request*/) {
-  if (pool_.has_ended()) return;
+void LiveDesk::handle(const ClientInfo& client, const wire::EndFeedT& request) {
+  if (!pool_.has_ended()) end();
+  if (request.question != 0) tell_version({client.session, request.question, 0, {}}, {});
+}
+
+void LiveDesk::end() {
   tell(LiveEnd{});
   if (spool_) spool_->counted();
   for (const auto& [key, id] : producers_.connected()) {

@@ -130,7 +130,8 @@ class LiveDesk {
   void handle(const ClientInfo& client, const wire::ListOutcomesT& question);
   void handle(const ClientInfo& client, const wire::AdvanceT& advance);
   void handle(const ClientInfo& client, const wire::AwaitVersionT& question);
-  void handle(const ClientInfo& client, const wire::EndFeedT&);
+  void handle(const ClientInfo& client, const wire::EndFeedT& request);
+  void end();
   LiveProducer* producer_of(const ClientInfo& client, std::uint32_t number);
   void refuse(SessionId to, std::uint32_t producer, const Error& error);
   void close(LiveProducer& producer);
