@@ -18,6 +18,13 @@ bool alike(const bw_field& one, const bw_field& other) {
 
 }  // namespace
 
+const bw_feed* Feeds::find_live(std::string_view name) const {
+  for (const auto& feed : feeds_) {
+    if (feed->name == name && feed->face.live != 0) return &feed->face;
+  }
+  return nullptr;
+}
+
 std::string difference(const bw_feed& one, const bw_feed& other) {
   if (one.world != other.world) {
     return fmt::format("a world of {} and one of {}", one.world, other.world);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/library/batchwright/client.h"
@@ -19,6 +20,8 @@ class Feeds {
 
   std::size_t size() const { return feeds_.size(); }
   const bw_feed& at(std::size_t i) const { return feeds_[i]->face; }
+  /// Null where there is no live feed with this name.
+  const bw_feed* find_live(std::string_view name) const;
   const std::vector<bw_absent_feed>& absent() const { return absent_faces_; }
 
   Feeds(const Feeds&) = delete;

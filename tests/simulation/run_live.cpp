@@ -221,11 +221,8 @@ void Run::add_producer(const Cast& cast, std::uint32_t number) {
   terms.abandons = dice.percent(30) ? dice.between(1, 20) : 0;
   terms.takes_back = dice.percent(20) ? dice.between(1, 20) : 0;
   terms.max_length = static_cast<std::uint32_t>(pool.max_length);
-  // One that has to wait until its area is read must not hold up what would have it read: a step
-  // that is full, or others' claims.
-  const bool may_wait = pool.linger_ms && !cast.claims && !cast.mixes;
-  terms.area_bytes = may_wait ? 65536 : std::max<std::uint64_t>(65536, 4 * pool.pool_bytes);
-  if (dice.percent(20)) terms.area_bytes = 0;
+  terms.area_bytes = dice.percent(20) ? 0 : 65536;
+  if (dice.percent(50)) terms.part_bytes = kFrameBytes * dice.between(1, 8);
   const std::uint64_t own = std::max<std::uint64_t>(cast.sequences / cast.producers, 1);
   if (cast.has_quotas) terms.quota = own;
   terms.work = 2 * dice.time(milliseconds(500), seconds(16)) / own;

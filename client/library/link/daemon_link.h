@@ -76,6 +76,8 @@ class DaemonLink {
   std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
   /// The feeds of the first daemon that was met.
   const Feeds& feeds() const { return *feeds_; }
+  /// What feeds() gave ends; the next Welcome has others.
+  void forget_feeds() { feeds_.reset(); }
 
   /// Whether some daemon was met, and whether it is gone and none was met since.
   bool has_met() const { return has_met_; }

@@ -159,6 +159,9 @@ void Conversation::produce() {
 void Conversation::on_produced(const ControlMessage& message) {
   const auto& produced = *message.as<wire::Produced>();
   if (state_ != State::asked || produced.producer() != producer_) return;
+  if (link_.feeds().find_live(wanted_.feed) == nullptr && link_.reconnects_at_all()) {
+    return meet_again();
+  }
   if (produced.area() != 0) {
     auto store = fetch_area(produced.area());
     if (!store) return area_trouble(store.error());
@@ -171,6 +174,15 @@ void Conversation::on_produced(const ControlMessage& message) {
   was_produced_ = true;
   patience_.reset();
   resume(is_known);
+}
+
+/// The feed was opened since Welcome, and only another Welcome says what its sequences are.
+void Conversation::meet_again() {
+  was_produced_ = true;  // until that session is over, our name is in use
+  link_.say_goodbye();
+  link_.forget_feeds();
+  lose("opened the feed meanwhile");
+  lost();
 }
 
 Result<std::shared_ptr<AreaStore>> Conversation::fetch_area(std::uint32_t number) {
@@ -223,7 +235,7 @@ void Conversation::ask_what_is_due() {
 void Conversation::send_push() {
   Offer& offer = push_->offer;
   push_->sent_bytes = 0;
-  if (!offer.travels_in_parts()) {
+  if (!offer.travels_in_parts(wanted_.part_bytes)) {
     const auto limit = push_->deadline.remaining(link_.now());
     return send(offer.message({producer_, push_->question, limit}), offer.frame());
   }
@@ -245,7 +257,7 @@ void Conversation::send_part() {
   Offer& offer = push_->offer;
   const std::uint64_t at = push_->sent_bytes;
   if (at == offer.frame().bytes.size()) return;
-  const Payload part = offer.part(at);
+  const Payload part = offer.part(at, wanted_.part_bytes);
   push_->sent_bytes += part.bytes.size();
   const auto limit = push_->deadline.remaining(link_.now());
   send(offer.part_message({producer_, push_->question, limit}, at), part);

@@ -26,6 +26,7 @@ class Conversation {
     std::string feed;
     std::string name;
     std::uint64_t area_bytes = 0;
+    std::size_t part_bytes = kMostFrameBytes;  ///< Of a frame; a larger one travels in parts.
   };
   /// What the daemon says of the producer.
   struct Numbers {
@@ -121,6 +122,7 @@ class Conversation {
   void on_bye(const ControlMessage& message);
   void arrive(const Deadline& deadline);
   void produce();
+  void meet_again();
   Result<std::shared_ptr<AreaStore>> fetch_area(std::uint32_t number);
   void resume(bool is_known);
   void ask_what_is_due();

@@ -166,10 +166,10 @@ flatbuffers::DetachedBuffer Offer::message(const Asking& asking) {
   return encode(wire::PushT(push_));
 }
 
-Payload Offer::part(std::uint64_t at) const {
+Payload Offer::part(std::uint64_t at, std::size_t most) const {
   Payload part = frame_;
   part.bytes = part.bytes.subspan(at);
-  part.bytes = part.bytes.first(std::min(part.bytes.size(), kMostFrameBytes));
+  part.bytes = part.bytes.first(std::min(part.bytes.size(), most));
   return part;
 }
 

@@ -70,10 +70,12 @@ class Offer {
   /// The message, for the whole frame.
   flatbuffers::DetachedBuffer message(const Asking& asking);
   const Payload& frame() const { return frame_; }
-  /// Whether the frame is larger than a message's.
-  bool travels_in_parts() const { return is_framed() && frame_.bytes.size() > kMostFrameBytes; }
+  /// Whether it has a frame that is larger than a message's `most`.
+  bool travels_in_parts(std::size_t most) const {
+    return is_framed() && frame_.bytes.size() > most;
+  }
   /// The part of it that begins at `at`, and its message.
-  Payload part(std::uint64_t at) const;
+  Payload part(std::uint64_t at, std::size_t most) const;
   flatbuffers::DetachedBuffer part_message(const Asking& asking, std::uint64_t at);
 
  private:

@@ -32,11 +32,9 @@ Producer::Producer(std::string endpoint, ConnectSettings settings,
       slice_(wanted.slice) {}
 
 Result<void> Producer::learn_form() {
-  const Feeds& feeds = conversation_.link().feeds();
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    const bw_feed& feed = feeds.at(i);
-    if (conversation_.feed() != feed.name || feed.live == 0) continue;
-    form_.emplace(feed);
+  const bw_feed* const feed = conversation_.link().feeds().find_live(conversation_.feed());
+  if (feed != nullptr) {
+    form_.emplace(*feed);
     values_.resize(form_->fields());
     return {};
   }
@@ -150,13 +148,13 @@ Result<Producer::Verdict> Producer::reserve(std::span<const std::uint32_t> lengt
       auto there = wait_for(is_there, call.deadline, "room");
       if (!there || *there != Verdict::done) return there;
       const std::shared_ptr<AreaStore>& store = conversation_.store();
-      if (!store || FreeRoom::taken_by(made->bytes) > store->bytes()) {
+      if (takes_frame(call, made->bytes)) {
         made->frame = frame_memory(made->bytes);
       } else if (const auto place = store->take(made->bytes)) {
         made->store = store;
         made->place = *place;
       } else {
-        auto waited = await_room(call.deadline);
+        auto waited = await_room(call);
         if (!waited || *waited != Verdict::done) return waited;
         continue;
       }

@@ -103,6 +103,7 @@ class Producer {
     std::size_t accepted = 0;
     std::vector<std::uint64_t> bytes{};  ///< Of each sequence as it is laid out; once checked.
     WrittenRoom* room = nullptr;         ///< That is being committed.
+    std::optional<Deadline> patience{};  ///< Since the area has no room: until a frame is taken.
   };
 
   Producer(std::string endpoint, ConnectSettings settings, std::unique_ptr<Transport> transport,
@@ -122,7 +123,9 @@ class Producer {
   Result<Verdict> push_within(Call& call, const Sequences& what);
   Result<Verdict> commit_within(Call& call, WrittenRoom& room, const Written& what);
   Result<Verdict> await_turn(const Deadline& deadline);
-  Result<Verdict> await_room(const Deadline& deadline);
+  Result<Verdict> await_room(Call& call);
+  bool may_take_frame(const Call& call) const;
+  bool takes_frame(const Call& call, std::uint64_t bytes) const;
   Result<Verdict> await_accepted(Call& call);
   Result<void> check_all(Call& call, const Sequences& what);
   Result<std::uint64_t> check_one(const Sequences& what, std::size_t i, std::size_t ahead);

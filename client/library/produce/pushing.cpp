@@ -15,6 +15,9 @@ Error in_place(const Error& error, std::size_t place, std::size_t of) {
   return {error.code, fmt::format("sequence {}: {}", place, error.message)};
 }
 
+/// A full area is read within this, unless what lies there waits for more.
+constexpr std::chrono::milliseconds kAreaPatience{100};
+
 bw_origin default_origin() { return BW_ORIGIN_INIT; }
 
 /// One of several, which are as long as the first says: the program may have another header.
@@ -42,10 +45,11 @@ Result<Producer::Verdict> Producer::push_within(Call& call, const Sequences& wha
     auto offer = lay_out(call, what);
     if (!offer) return in_place(offer.error(), call.accepted, what.sequences.size());
     if (offer->has_value()) {
+      call.patience.reset();
       conversation_.ask_push(std::move(**offer), call.deadline);
       continue;
     }
-    auto room = await_room(call.deadline);
+    auto room = await_room(call);
     if (!room || *room != Verdict::done) return room;
   }
 }
@@ -56,16 +60,35 @@ Result<Producer::Verdict> Producer::await_turn(const Deadline& deadline) {
   return wait_for(is_free, deadline, "answer to an earlier push");
 }
 
-/// Waits until the daemon has read something, is another one, or says that the feed has ended.
-Result<Producer::Verdict> Producer::await_room(const Deadline& deadline) {
+/// To an older daemon a large one would be too large.
+bool Producer::may_take_frame(const Call& call) const {
+  return call.patience && conversation_.link().has(Ability::push_parts);
+}
+
+/// Whether it goes into a frame: where no area can have it, or could for a while. What lies in the
+/// area may wait for what is to be pushed, so how much may wait is for the pool to say.
+bool Producer::takes_frame(const Call& call, std::uint64_t bytes) const {
+  const std::shared_ptr<AreaStore>& store = conversation_.store();
+  if (!store || FreeRoom::taken_by(bytes) > store->bytes()) return true;
+  return may_take_frame(call) && call.patience->passed(conversation_.link().now());
+}
+
+/// Waits until the daemon has read something, is another one, or says that the feed has ended; or
+/// until it has been waited for long enough.
+Result<Producer::Verdict> Producer::await_room(Call& call) {
   const std::shared_ptr<AreaStore> store = conversation_.store();
+  if (!call.patience) call.patience = conversation_.after(kAreaPatience);
+  const Time now = conversation_.link().now();
+  const bool may_frame =
+      may_take_frame(call) && call.patience->remaining(now) < call.deadline.remaining(now);
   const std::uint64_t used = store->used();
   const auto may_have_room = [&] {
     return conversation_.has_ended() || conversation_.store() != store || store->used() < used;
   };
-  auto waited = wait_for(may_have_room, deadline, "room");
+  auto waited = wait_for(may_have_room, may_frame ? *call.patience : call.deadline, "room");
   if (waited && conversation_.has_ended()) return Verdict::ended;
-  return waited;
+  const bool is_late = !waited && waited.error().code == ErrorCode::timed_out;
+  return is_late && may_frame ? Verdict::done : waited;
 }
 
 /// Waits for the answer to the push that is under way, if one is.
@@ -145,7 +168,7 @@ Result<bw_origin> Producer::origin_of(const bw_origin* given) const {
 Result<std::optional<Offer>> Producer::lay_out(const Call& call, const Sequences& what) {
   const std::size_t first = call.accepted;
   const std::shared_ptr<AreaStore>& store = conversation_.store();
-  const bool in_area = store && FreeRoom::taken_by(call.bytes[first]) <= store->bytes();
+  const bool in_area = !takes_frame(call, call.bytes[first]);
   std::size_t end = in_area ? what.sequences.size() : first + 1;
   std::uint64_t frame = FreeRoom::taken_by(call.bytes[first]);
   while (!store && end < what.sequences.size()) {

@@ -26,6 +26,17 @@ TEST_CASE("client: what a push has not got accepted is told, and its room comes 
   CHECK(run.producer().conversation().numbers().next == 3);
 }
 
+TEST_CASE("client: a producer of a feed that is opened meanwhile meets its daemon once more") {
+  LiveSettings settings;
+  settings.opening = 1;
+  LiveScript run(settings);
+  CHECK(run.welcomes == 2);
+  CHECK(run.byes == 1);
+  CHECK(run.names == std::vector<std::string>{"actor", "actor"});
+  std::size_t accepted = 0;
+  CHECK(is(run.push(2, accepted), kSettled));
+}
+
 TEST_CASE("client: what a dead daemon had accepted is not pushed again, and the rest is") {
   LiveScript run;
   std::size_t accepted = 0;

@@ -37,6 +37,7 @@ struct LiveSettings {
   bool allow_nan = false;
   bool knows_live = true;
   bool knows_parts = true;
+  std::size_t opening = 0;  ///< So many Welcomes do not name the feed yet.
   std::uint32_t max_length = 1000;
 };
 
@@ -160,7 +161,7 @@ struct LiveScript {
     feed->live->max_length = settings.max_length;
     feed->live->max_bytes = 9 * std::uint64_t{settings.max_length};
     feed->live->allow_nan = settings.allow_nan;
-    welcome.feeds.push_back(std::move(feed));
+    if (++welcomes > settings.opening) welcome.feeds.push_back(std::move(feed));
     world->say(std::move(welcome));
   }
 
@@ -301,6 +302,7 @@ struct LiveScript {
   std::vector<OfferedBytes> offered;
   std::size_t closes = 0;
   std::size_t byes = 0;
+  std::size_t welcomes = 0;
   std::vector<Values> sequences;
   std::size_t pushed = 0;
   std::optional<Result<std::unique_ptr<Producer>>> made;

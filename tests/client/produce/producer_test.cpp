@@ -100,14 +100,33 @@ TEST_CASE("client: a push waits for room in the area, and goes on where the daem
              "no room in feed \"rollouts\" within 50 ms: 4096 of 4096 bytes of the "
              "producer's area are taken, by 16 sequences"));
   CHECK(accepted == 0);
-  run.world->after(1s, [&run] { run.free({3, 4}); });
-  run.world->after(2s, [&run] { run.free({3, 8, 100}); });  // 3 was free, and 100 is none
+  run.world->after(50ms, [&run] { run.free({3, 4}); });
+  run.world->after(100ms, [&run] { run.free({3, 8, 100}); });  // 3 was free, and 100 is none
   REQUIRE(is(run.push(3, accepted), kSettled));
   CHECK(accepted == 3);
   CHECK(run.offered.at(16).offered.offset() == 3 * 256);
   CHECK(run.offered.at(17).offered.offset() == 4 * 256);
   CHECK(run.offered.at(18).offered.offset() == 8 * 256);
   CHECK(run.offered.at(18).number == 18);
+}
+
+TEST_CASE("client: what finds no room in the area for long goes in a frame") {
+  LiveScript run;
+  std::size_t accepted = 0;
+  REQUIRE(is(run.push(16, accepted), kSettled));
+  REQUIRE(is(run.push(2, accepted), kSettled));
+  CHECK(accepted == 2);
+  REQUIRE(run.pushes.size() == 3);  // one each
+  CHECK(run.pushes[1].framed);
+  CHECK(run.pushes[2].framed);
+  CHECK(first_of(run.offered.at(17)) == 17.0F);
+  const std::vector<std::uint32_t> lengths{2, 2, 5, 1};
+  std::unique_ptr<WrittenRoom> room;
+  REQUIRE(is(run.producer().reserve(lengths, 1s, room), kSettled));
+  CHECK(room->store == nullptr);
+  run.free({3});
+  REQUIRE(is(run.push(1, accepted), kSettled));
+  CHECK_FALSE(run.pushes.back().framed);
 }
 
 TEST_CASE("client: without an area sequences come in the frame behind the message") {

@@ -35,6 +35,7 @@ struct ProducerTerms {
   std::uint32_t takes_back = 0;  ///< Of a hundred, how often it takes back what it pushed.
   std::uint32_t max_length = 1;
   std::uint64_t area_bytes = 0;
+  std::size_t part_bytes = 0;  ///< Of a frame; 0: as many as usual.
   Duration work{};  ///< On an item, at most.
   std::chrono::milliseconds limit{};
 };

@@ -65,20 +65,21 @@ class Making {
     settings.program = process_.name();
     const char* endpoint =
         process_.is_remote() ? "tcp://192.0.2.1:7777" : "ipc:///simulated/batchwright.sock";
+    Conversation::Wanted wanted{"train", terms_.name, terms_.area_bytes};
+    if (terms_.part_bytes != 0) wanted.part_bytes = terms_.part_bytes;
     while (true) {
       auto made =
           Producer::open(endpoint, settings,
                          std::make_unique<VirtualTransport>(around_.network, around_.onlooker,
                                                             process_.shared_from_this()),
-                         {{"train", terms_.name, terms_.area_bytes}, milliseconds(0)});
+                         {wanted, milliseconds(0)});
       if (made) {
         producer_ = std::move(*made);
         break;
       }
       const Error& error = made.error();
       world().note(process_.name() + ": " + error.message);
-      const bool passes = error.code == ErrorCode::busy || error.code == ErrorCode::timed_out ||
-                          error.code == ErrorCode::malformed_message;
+      const bool passes = error.code == ErrorCode::busy || error.code == ErrorCode::timed_out;
       if (!passes) world().fail(process_.name() + " cannot produce: " + error.message);
       process_.sleep(world().dice.time(milliseconds(50), milliseconds(500)));
     }
@@ -179,7 +180,7 @@ class Making {
     while (true) {
       const auto reserved = producer_->reserve({&length, 1}, terms_.limit, room);
       if (reserved) break;
-      wait_again(reserved.error(), Mark::room_in_vain);
+      wait_again(reserved.error(), Mark::push_in_vain);
     }
     const auto* bytes = reinterpret_cast<const std::byte*>(item.words.data());
     std::copy(bytes, bytes + item.value.bytes, room->memory().begin());

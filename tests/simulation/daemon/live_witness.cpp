@@ -80,8 +80,12 @@ void LiveWitness::asked(const LiveDesk& desk, SessionId session, const LiveReque
   };
   if (const auto* push = std::get_if<PushAsked>(&request)) {
     const LiveProducer* const from = producer(push->push.producer);
-    if (from != nullptr && !from->push) pushed(desk, *from, push->push);
+    if (from != nullptr && !from->push && comes_whole(*from, *push)) {
+      pushed(desk, *from, push->push);
+    }
     if (push->push.framed) world_.sometimes(Mark::live_framed);
+    if (push->push.framed && from != nullptr && !from->area.bytes.empty())
+      world_.sometimes(Mark::live_area_full);
   } else if (const auto* claim = std::get_if<wire::ClaimT>(&request)) {
     const LiveProducer* const from = producer(claim->producer);
     if (from != nullptr) life_->producers[*from->name].asked = claim->count;
@@ -95,6 +99,18 @@ void LiveWitness::asked(const LiveDesk& desk, SessionId session, const LiveReque
   } else if (const auto* close = std::get_if<wire::CloseProducerT>(&request)) {
     if (producer(close->producer) != nullptr) session_ended(desk, session);
   }
+}
+
+/// Whether all of its frame is here.
+bool LiveWitness::comes_whole(const LiveProducer& from, const PushAsked& asked) {
+  std::uint64_t& here = life_->producers[*from.name].frame_bytes;
+  const wire::PushT& push = asked.push;
+  if (here != 0 && push.part_at == 0) world_.sometimes(Mark::live_part_in_vain);
+  here = push.total_bytes == 0 ? 0 : push.part_at + asked.frame.bytes.size();
+  if (here < push.total_bytes) return false;
+  if (here != 0) world_.sometimes(Mark::live_in_parts);
+  here = 0;
+  return true;
 }
 
 void LiveWitness::pushed(const LiveDesk& /*desk*/, const LiveProducer& from,

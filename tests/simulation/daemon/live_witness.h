@@ -69,9 +69,10 @@ class LiveWitness {
   };
   using SeenBatch = std::vector<SeenRow>;
   struct Producer {
-    std::uint64_t claimed = 0;   ///< And not pushed.
-    std::uint64_t asked = 0;     ///< By the claim under way.
-    std::uint64_t accepted = 0;  ///< Sequences of which it was told so.
+    std::uint64_t claimed = 0;      ///< And not pushed.
+    std::uint64_t asked = 0;        ///< By the claim under way.
+    std::uint64_t accepted = 0;     ///< Sequences of which it was told so.
+    std::uint64_t frame_bytes = 0;  ///< Of one that comes in parts: so many are here.
   };
   /// One life of the feed.
   struct Life {
@@ -89,6 +90,7 @@ class LiveWitness {
   };
 
   void go_on(const SpooledFeed& spooled);
+  bool comes_whole(const LiveProducer& from, const PushAsked& asked);
   void pushed(const LiveDesk& desk, const LiveProducer& from, const wire::PushT& push);
   void advanced(const wire::AdvanceT& advance);
   void abandoned(const LiveProducer& from, const wire::AbandonT& abandon);
