@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/command/top/figures.h"
+#include "client/command/top/live_page.h"
 
 namespace batchwright {
 namespace {
@@ -47,9 +48,10 @@ std::string lag_text(const json::value& client) {
   return whole_text(lag) + (lag == 1 ? " batch" : " batches");
 }
 
-std::string position_text(const json::value& client) {
-  return fmt::format("epoch {:.0f}, step {}", number_or_0(client, "epoch"),
-                     whole_text(number_or_0(client, "step")));
+/// A live feed has no epochs.
+std::string position_text(const json::value& client, bool live) {
+  const std::string step = "step " + whole_text(number_or_0(client, "step"));
+  return live ? step : fmt::format("epoch {:.0f}, {}", number_or_0(client, "epoch"), step);
 }
 
 /// The ranks of a job stand together.
@@ -73,7 +75,8 @@ bool has_hosts(const json::value& feed) {
                      [](const json::value& client) { return !text_at(client, "host").empty(); });
 }
 
-std::vector<Piece> cells_of(const json::value& client, const std::optional<RecentShares>& recent) {
+std::vector<Piece> cells_of(const json::value& client, const std::optional<RecentShares>& recent,
+                            bool live) {
   const std::string none(kNone);
   // A client that got nothing has no time for a step, rather than an endless one.
   const bool steps = recent && recent->per_second > 0;
@@ -89,8 +92,8 @@ std::vector<Piece> cells_of(const json::value& client, const std::optional<Recen
           {recent ? share_text(recent->awaited) : none},
           {held_text(client)},
           {lag_text(client)},
-          {position_text(client)},
-          {bar_text(number_or_0(client, "position_share"), kBarColumns)},
+          {position_text(client, live)},
+          {live ? none : bar_text(number_or_0(client, "position_share"), kBarColumns)},
           {memory_text(number_or_0(client, "delivered_bytes"))},
           {waited("waited_for_daemon_seconds")},
           {waited("waited_for_client_seconds")}};
@@ -106,10 +109,11 @@ TopTable client_table(const json::value& feed, const TopMemory& memory) {
                    {"holds", false, 0},         {"behind", false, 4},    {"position", false, 6},
                    {"of epoch", true, 11},      {"delivered", false, 8}, {"waited", false, 9},
                    {"daemon waited", false, 10}};
+  const bool live = is_live(feed);
   const bool hosts = has_hosts(feed);
   if (hosts) table.columns.insert(table.columns.begin() + 1, TableColumn{"host", true, 0});
   for (const json::value* client : clients_in_order(feed)) {
-    auto cells = cells_of(*client, memory.recent(feed, *client));
+    auto cells = cells_of(*client, memory.recent(feed, *client), live);
     if (hosts) cells.insert(cells.begin() + 1, Piece{text_at(*client, "host")});
     table.rows.push_back(std::move(cells));
   }

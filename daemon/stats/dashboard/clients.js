@@ -79,7 +79,7 @@ function setHeld(cell, client, path) {
   setFigure(since.querySelector("span"), path + ".held_seconds", client.held_seconds, show.time);
 }
 
-function setClient(row, client, path, samples) {
+function setClient(row, client, path, samples, live) {
   const cell = name => row.querySelector("td." + name);
   setText(cell("name").firstChild, clientName(client));
   // Counted from 0, as launchers do.
@@ -96,7 +96,7 @@ function setClient(row, client, path, samples) {
   setFigure(cell("lag"), path + ".lag_batches", client.lag_batches,
             value => show.whole(value) + (value === 1 ? " batch" : " batches"));
   setFigure(cell("position"), path + ".step", client.step,
-            value => "epoch " + client.epoch + ", step " + show.whole(value));
+            value => (live ? "" : "epoch " + client.epoch + ", ") + "step " + show.whole(value));
   setFigure(cell("delivered"), path + ".delivered_bytes", client.delivered_bytes, show.bytes);
 }
 
@@ -114,7 +114,8 @@ function setClients(box, feed, path, samplesOf) {
   const ordered = [...clients].sort(compareClients);
   setChildren(box.querySelector("tbody"), ordered, clientKey, clientRow, (row, client) => {
     const key = clientKey(client);
-    setClient(row, client, path + ".subscribers." + places.get(key), samplesOf(key));
+    setClient(row, client, path + ".subscribers." + places.get(key), samplesOf(key),
+              Boolean(feed.live));
   });
 }
 
