@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -146,6 +147,10 @@ class LivePool {
   void report(const LiveSequence& sequence, SequenceState state, std::string_view why);
 
   // resume/live_pool_resume.cpp
+  using Ids = std::unordered_map<std::uint64_t, SequenceId>;  ///< By arrival.
+  void resume_sequences(const LivePoolState& state, Ids& ids);
+  void resume_places(std::vector<UnitId> units);
+  void resume_steps(const LivePoolState& state, const Ids& ids);
   UnitId unit_of(const LivePoolState::Sequence& sequence, std::uint64_t gone);
 
   // Steps: live_pool_cut.cpp.

@@ -34,15 +34,27 @@ LivePool::LivePool(LiveSettings settings, const LivePoolState& state, LiveResult
   ended_ = state.ended;
   groups_.largest = std::max<std::uint64_t>(state.largest_group, 1);
   claims_.set_largest_group(groups_.largest);
-  std::unordered_map<std::uint64_t, std::uint64_t> gone;
   for (const LiveGroupChange& group : state.groups) {
     if (group.closed) groups_.closed.put(group.group, *group.closed);
-    if (group.gone != 0) gone[group.group] = group.gone;
   }
-  std::unordered_map<std::uint64_t, SequenceId> in_steps;
+  Ids ids;
+  resume_sequences(state, ids);
+  units_.restore_accepted(state.arrivals);
+  for (const LiveGroupChange& group : state.groups) {
+    const bool begins = !group.closed && !groups_.in_pool.contains(group.group);
+    if (begins && group.gone != 0) groups_.fewer.put(group.group, group.gone);
+  }
+  resume_steps(state, ids);
+  drop_stale();
+}
+
+/// What is in steps is named by `ids`.
+void LivePool::resume_sequences(const LivePoolState& state, Ids& ids) {
   for (const LivePoolState::Step& step : state.open) {
-    for (const std::uint64_t arrival : step.arrivals) in_steps.emplace(arrival, kNoId);
+    for (const std::uint64_t arrival : step.arrivals) ids.emplace(arrival, kNoId);
   }
+  std::unordered_map<std::uint64_t, std::uint64_t> gone;
+  for (const LiveGroupChange& group : state.groups) gone[group.group] = group.gone;
   std::unordered_map<std::uint64_t, const LivePoolState::Lane*> in_lanes;
   for (const LivePoolState::Lane& lane : state.lanes) in_lanes[lane.arrival] = &lane;
   std::vector<UnitId> units;
@@ -55,42 +67,44 @@ LivePool::LivePool(LiveSettings settings, const LivePoolState& state, LiveResult
                                                    .origin = {each.push.version, each.line},
                                                    .weight = each.push.weight,
                                                    .left = each.left});
-    if (const auto found = in_steps.find(each.arrival); found != in_steps.end()) found->second = id;
+    if (const auto found = ids.find(each.arrival); found != ids.end()) found->second = id;
     if (each.left) continue;
-    const auto lacks = each.push.group ? gone.find(*each.push.group) : gone.end();
-    const UnitId unit = unit_of(each, lacks == gone.end() ? 0 : lacks->second);
+    const UnitId unit = unit_of(each, each.push.group ? gone[*each.push.group] : 0);
     units_.add_member(unit, id);
     if (const auto lane = in_lanes.find(each.arrival); lane != in_lanes.end()) {
       units_.unit(unit).given = 1;
       units_.lanes().put(lane->second->lane, {id, each.push.length, lane->second->next});
-      continue;  // it has no other place
+    } else {
+      units.push_back(unit);
     }
-    if (units.empty() || units.back() != unit) units.push_back(unit);
   }
-  units_.restore_accepted(state.arrivals);
+  resume_places(std::move(units));
+}
+
+/// Each unit is there as often as it has members.
+void LivePool::resume_places(std::vector<UnitId> units) {
+  std::ranges::sort(units);
+  const auto again = std::ranges::unique(units);
+  units.erase(again.begin(), again.end());
   for (const UnitId unit : units) {
-    if (units_.unit(unit).place != LiveUnit::Place::nowhere) continue;  // it was met before
     units_.place(unit);
-    const auto missing = static_cast<std::int64_t>(units_.unit(unit).sums.missing);
-    claims_.lack(units_.unit(unit).by, missing);
+    claims_.lack(units_.unit(unit).by, static_cast<std::int64_t>(units_.unit(unit).sums.missing));
     const bool is_over = settings_.reuse != 0 && units_.unit(unit).given >= settings_.reuse;
     if (is_over) drop(unit, SequenceState::done, "");
   }
-  for (const LiveGroupChange& group : state.groups) {
-    const bool begins = !group.closed && !groups_.in_pool.contains(group.group);
-    if (begins && group.gone != 0) groups_.fewer.put(group.group, group.gone);
-  }
+}
+
+void LivePool::resume_steps(const LivePoolState& state, const Ids& ids) {
   trainers_.resume(state.steps, state.first_ahead);
   for (const LivePoolState::Step& step : state.open) {
     std::vector<SequenceId> sequences;
     for (const std::uint64_t arrival : step.arrivals) {
-      sequences.push_back(in_steps.at(arrival));
+      sequences.push_back(ids.at(arrival));
       must(sequences.back() != kNoId, "a step that is kept has its sequences");
       ++units_.sequence(sequences.back()).open_steps;
     }
     trainers_.keep(step.step, std::move(sequences), state.holder);
   }
-  drop_stale();
 }
 
 std::vector<LivePoolState::Lane> LivePool::busy_lanes() const {

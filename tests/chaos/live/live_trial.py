@@ -2,7 +2,7 @@
 import signal
 
 from events import Event
-from live.live_checks import AT_MOST_ONCE, check_live, read_made, read_trained
+from live.live_checks import AT_MOST_ONCE, EXACTLY_ONCE, check_live, read_made, read_trained
 from setting import Setting, free_port, toml
 from trial import Child, Trial
 
@@ -110,8 +110,6 @@ class Live(Trial):
     """Workers are producers, and then trainers. Once all is made, the feed is ended; once the
     trainers have ended with it, the producers ask what became of all."""
 
-    promise = AT_MOST_ONCE  # of what was accepted
-
     @staticmethod
     def draw(draw, kind):
         mode = draw.choice(TRAINERS)
@@ -123,7 +121,8 @@ class Live(Trial):
                           free_port())
         setting.worker = producers + trainers
         setting.more = {"live": live, "producers": len(producers), "rows": rows,
-                        "cut": draw.choice(("fixed", "dynamic", "quadratic"))}
+                        "cut": draw.choice(("fixed", "dynamic", "quadratic")),
+                        "spool": draw.random() < 0.5}
         events = [Event(draw, EVENTS, setting.workers, 100) for _ in range(draw.randint(2, 6))]
         return setting, sorted(events, key=lambda event: event.progress)
 
@@ -169,6 +168,8 @@ class Live(Trial):
                  "[feed.plan]", f"world = {setting.world}", f"cut = {toml(setting.more['cut'])}",
                  "[feed.live]", f"step = {{ {step} }}",
                  *(f"{key} = {toml(value)}" for key, value in live.items())]
+        if setting.more["spool"]:
+            lines.append(f"spool = {toml(str(self.folder / 'spool'))}")
         if setting.more["cut"] == "quadratic":
             lines.insert(lines.index("[feed.live]"), "quadratic_scale = 100")
         return "\n".join(lines) + "\n"
@@ -221,7 +222,9 @@ class Live(Trial):
         made = [read_made(self.folder / f"record{number}") for number in range(len(self.producers))]
         trained = [read_trained(self.folder / f"record{number}")
                    for number in range(len(self.producers), self.setting.workers)]
-        self.figures += check_live(self.setting, made, trained, self.promise, self.deaths)
+        promise = EXACTLY_ONCE if self.setting.more["spool"] else AT_MOST_ONCE
+        self.figures += check_live(self.setting, made, trained, promise, self.deaths)
+        self.figures["deaths of a daemon with a spool"] += self.deaths * self.setting.more["spool"]
 
 
 def trial_part(kind):

@@ -51,7 +51,7 @@ void LiveWitness::go_on(const SpooledFeed& spooled) {
     std::set<Name> rows;  // without those that fill a rank
     for (std::uint64_t i = step * settings_.world; i < (step + 1) * settings_.world; ++i) {
       for (const SeenRow& row : life.batches[static_cast<std::size_t>(i)]) {
-        rows.insert({row.producer, row.number});
+        if (row.length != 0) rows.insert({row.producer, row.number});
       }
     }
     std::map<std::uint64_t, std::set<Name>> groups;
@@ -63,6 +63,7 @@ void LiveWitness::go_on(const SpooledFeed& spooled) {
     }
     for (auto& [id, members] : groups) life.groups.at(id).cut = std::move(members);
   }
+  if (settings_.step_unit == StepUnit::lanes) go_on_in_lanes(spooled);
 }
 
 std::optional<std::string> LiveWitness::name_of(const LiveDesk& desk, const ProducerKey& key) {

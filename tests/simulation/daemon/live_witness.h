@@ -90,6 +90,7 @@ class LiveWitness {
   };
 
   void go_on(const SpooledFeed& spooled);
+  void go_on_in_lanes(const SpooledFeed& spooled);
   bool comes_whole(const LiveProducer& from, const PushAsked& asked);
   void pushed(const LiveDesk& desk, const LiveProducer& from, const wire::PushT& push);
   void advanced(const wire::AdvanceT& advance);

@@ -33,6 +33,25 @@ void LiveWitness::check_lanes(const BatchSource& source, std::uint64_t step) {
   }
 }
 
+/// What was in a step is through, unless a lane has it.
+void LiveWitness::go_on_in_lanes(const SpooledFeed& spooled) {
+  for (auto& [name, offered] : life_->offered) {
+    offered.next = offered.deliveries != 0 ? offered.length : 0;
+    offered.deliveries = std::min(offered.deliveries, 1U);
+  }
+  life_->lanes.assign(static_cast<std::size_t>(settings_.step), std::nullopt);
+  for (const LivePoolState::Lane& lane : spooled.pool.lanes) {
+    const auto& all = spooled.pool.sequences;
+    const auto found = std::ranges::find(all, lane.arrival, &LivePoolState::Sequence::arrival);
+    if (found == all.end() || lane.lane >= life_->lanes.size()) {
+      world_.fail(fmt::format("lane {} of the spool has no sequence", lane.lane));
+    }
+    const Name name{spooled.producers.at(found->push.producer).name, found->push.number};
+    life_->lanes[lane.lane] = name;
+    life_->offered.at(name).next = lane.next;
+  }
+}
+
 void LiveWitness::check_lane(const LiveRows& live, const Row& row, std::size_t r,
                              std::optional<Name>& lane) {
   const Name name{live.names[live.producers[r]], live.numbers[r]};

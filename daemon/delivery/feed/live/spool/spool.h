@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,11 @@ class Spool {
   Result<void> read_producers(SpooledFeed& feed);
   Result<void> read_sequences(SpooledFeed& feed);
   Result<void> read_steps(SpooledFeed& feed) const;
+  using Places = std::unordered_map<std::uint64_t, std::size_t>;  ///< By arrival.
   Result<void> settle(SpooledFeed& feed);
+  Result<void> settle_step(const SpooledStep& step, const Places& places, std::vector<bool>& used,
+                           SpooledFeed& feed) const;
+  Result<void> drop_useless(const std::vector<bool>& used, SpooledFeed& feed);
   Result<void> read_groups(SpooledFeed& feed);
 
   void note(const SpoolTurn& turn, Batch& batch);

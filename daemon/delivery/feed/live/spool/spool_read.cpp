@@ -258,37 +258,17 @@ Result<void> Spool::read_steps(SpooledFeed& feed) const {
                                            head_.kept_from, head_.steps));
 }
 
-/// Which sequences the kept steps have, and which of all are in the pool. One that has left it and
-/// is in no step is of no use.
+/// Which sequences the kept steps and lanes have, and which of all are in the pool. One that has left
+/// it and is in no step is of no use.
 Result<void> Spool::settle(SpooledFeed& feed) {
-  std::unordered_map<std::uint64_t, std::size_t> places;
+  Places places;
   places.reserve(feed.pool.sequences.size());
   for (std::size_t i = 0; i < feed.pool.sequences.size(); ++i) {
     places.emplace(feed.pool.sequences[i].arrival, i);
   }
   std::vector<bool> used(feed.pool.sequences.size());
   for (const SpooledStep& step : feed.steps) {
-    LivePoolState::Step& open = feed.pool.open.emplace_back();
-    open.step = step.step;
-    for (const auto& rows : step.batches) {
-      if (rows.empty())
-        return damaged_spool(name(), fmt::format("step {} has an empty batch", step.step));
-      for (const SpooledRow& row : rows) {
-        if (row.frames == 0) continue;
-        const auto found = places.find(row.arrival);
-        if (found == places.end()) {
-          return damaged_spool(name(), fmt::format("step {} has sequence {}, which is not there",
-                                                   step.step, row.arrival));
-        }
-        used[found->second] = true;
-        LivePoolState::Sequence& sequence = feed.pool.sequences[found->second];
-        sequence.left = sequence.left || row.leaves;
-        open.arrivals.push_back(row.arrival);
-      }
-    }
-    std::ranges::sort(open.arrivals);
-    const auto again = std::ranges::unique(open.arrivals);
-    open.arrivals.erase(again.begin(), again.end());
+    if (auto settled = settle_step(step, places, used, feed); !settled) return settled;
   }
   for (const LivePoolState::Lane& lane : lanes_) {
     const auto found = places.find(lane.arrival);
@@ -298,6 +278,43 @@ Result<void> Spool::settle(SpooledFeed& feed) {
     }
   }
   feed.pool.lanes = lanes_;
+  auto dropped = drop_useless(used, feed);
+  std::vector<std::set<std::uint64_t>> numbers(feed.producers.size());
+  for (const LivePoolState::Sequence& sequence : feed.pool.sequences) {
+    numbers[sequence.push.producer].insert(sequence.push.number);
+  }
+  for (SpooledProducer& producer : feed.producers) settle_outcomes(producer, numbers[producer.id]);
+  return dropped;
+}
+
+Result<void> Spool::settle_step(const SpooledStep& step, const Places& places,
+                                std::vector<bool>& used, SpooledFeed& feed) const {
+  LivePoolState::Step& open = feed.pool.open.emplace_back();
+  open.step = step.step;
+  for (const auto& rows : step.batches) {
+    if (rows.empty()) {
+      return damaged_spool(name(), fmt::format("step {} has an empty batch", step.step));
+    }
+    for (const SpooledRow& row : rows) {
+      if (row.frames == 0) continue;
+      const auto found = places.find(row.arrival);
+      if (found == places.end()) {
+        return damaged_spool(name(), fmt::format("step {} has sequence {}, which is not there",
+                                                 step.step, row.arrival));
+      }
+      used[found->second] = true;
+      LivePoolState::Sequence& sequence = feed.pool.sequences[found->second];
+      sequence.left = sequence.left || row.leaves;
+      open.arrivals.push_back(row.arrival);
+    }
+  }
+  std::ranges::sort(open.arrivals);
+  const auto again = std::ranges::unique(open.arrivals);
+  open.arrivals.erase(again.begin(), again.end());
+  return {};
+}
+
+Result<void> Spool::drop_useless(const std::vector<bool>& used, SpooledFeed& feed) {
   std::vector<std::uint64_t> useless;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < feed.sequences.size(); ++i) {
@@ -314,11 +331,6 @@ Result<void> Spool::settle(SpooledFeed& feed) {
   }
   feed.sequences.resize(kept);
   feed.pool.sequences.resize(kept);
-  std::vector<std::set<std::uint64_t>> numbers(feed.producers.size());
-  for (const LivePoolState::Sequence& sequence : feed.pool.sequences) {
-    numbers[sequence.push.producer].insert(sequence.push.number);
-  }
-  for (SpooledProducer& producer : feed.producers) settle_outcomes(producer, numbers[producer.id]);
   if (useless.empty()) return {};
   return store_->write([&useless](Batch& batch) {
     for (const std::uint64_t arrival : useless) {
