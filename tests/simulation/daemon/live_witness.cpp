@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace batchwright::simulation {
 namespace {
@@ -342,33 +341,6 @@ void LiveWitness::check_group(std::uint64_t id, const std::set<Name>& members) {
                             members.size(), group.size, group.abandoned));
   }
   world_.sometimes(Mark::live_group_short);
-}
-
-/// The key is what its producer gave it, and what lies there is what it wrote.
-void LiveWitness::check_bytes(const BatchSource& source, BatchIndex index) const {
-  std::vector<Row> rows;
-  source.rows(index, rows);
-  const auto live = source.live_rows(index);
-  const auto reader = source.read(index, rows);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].length == 0) continue;  // a free lane's
-    RowBytes row;
-    if (auto read = reader->read(r, row); !read) world_.fail(read.error().message);
-    const Name name{live->names[live->producers[r]], live->numbers[r]};
-    const auto offered = life_->offered.find(name);
-    if (offered == life_->offered.end() || offered->second.key != row.key) {
-      world_.fail(
-          fmt::format("the key of sequence {} of {} is not its own", name.second, name.first));
-    }
-    const std::span<const std::byte> bytes = row.fields.front().bytes;
-    for (const std::size_t at : {std::size_t{0}, bytes.size() - sizeof(std::uint32_t)}) {
-      std::uint32_t found = 0;
-      std::memcpy(&found, bytes.data() + at, sizeof found);
-      if (found == written_for(row.key)) continue;
-      world_.fail(fmt::format("sequence {} of {} is read, and its bytes are others'", name.second,
-                              name.first));
-    }
-  }
 }
 
 void LiveWitness::check_producers(const LiveDesk& desk) {
