@@ -54,30 +54,30 @@ void compare_recipes(const RecipeSettings& a, const RecipeSettings& b, Names& na
   names.add_if(a.styles != b.styles, "style");
 }
 
-/// Neither does anything that a live feed alone has: its pool is made for its settings.
+/// Of what a live feed alone has, its limits do.
 void compare_live(const std::optional<LiveFeedSettings>& a,
-                  const std::optional<LiveFeedSettings>& b, Names& names) {
-  names.add_if(a.has_value() != b.has_value(), "live");
+                  const std::optional<LiveFeedSettings>& b, Names& anew, Names& in_place) {
+  anew.add_if(a.has_value() != b.has_value(), "live");
   if (!a || !b) return;
-  for (const auto& key : live_feed_keys()) names.add_if(!key.equal(*a, *b), key.row.name);
-  names.add_if(a->schema != b->schema, fields_row().name);
+  for (const auto& key : live_feed_keys()) anew.add_if(!key.equal(*a, *b), key.row.name);
+  anew.add_if(a->schema != b->schema, fields_row().name);
   for (const auto& key : live_keys()) {
+    Names& names = key.row.applies == Applies::in_place ? in_place : anew;
     names.add_if(!key.equal(*a, *b), "live." + std::string(key.row.name));
   }
 }
 
 FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
-  Names anew;
+  Names anew, in_place;
   add_differing(feed_keys(), Applies::anew, a, b, anew);
-  compare_live(a.served.live, b.served.live, anew);
+  add_differing(feed_keys(), Applies::in_place, a, b, in_place);
+  compare_live(a.served.live, b.served.live, anew, in_place);
   compare_plans(a.served.plan, b.served.plan, anew);
   anew.add_if(a.order_file_state != b.order_file_state &&
                   a.served.plan.order_file == b.served.plan.order_file,
               "what plan.order_file has");
   compare_recipes(a.served.features, b.served.features, anew);
   // One key that needs the feed anew makes it anew, whatever else has changed.
-  Names in_place;
-  add_differing(feed_keys(), Applies::in_place, a, b, in_place);
   const std::string between = in_place.empty() || anew.empty() ? "" : ", ";
   return {a.served.name, anew.text() + between + in_place.text(), anew.empty()};
 }

@@ -13,8 +13,8 @@ namespace batchwright {
 /// A live feed of which the file says nothing: the defaults of its rows.
 LiveFeedSettings default_live_feed();
 
-/// The rows of a live feed alone: of [[feed]] itself, and of [feed.live]. Every key applies anew:
-/// the pool is made for its settings, and with it the steps that follow.
+/// The rows of a live feed alone: of [[feed]] itself, and of [feed.live]. The keys of LiveLimits
+/// apply in place; for the others the pool is made anew.
 std::span<const Key<LiveFeedSettings>> live_feed_keys();
 std::span<const Key<LiveFeedSettings>> live_keys();
 /// The table [feed.fields], which has a row and its own reader.

@@ -194,16 +194,16 @@ const std::array kLiveKeys{
         [](auto& l) -> auto& { return l.pool; },
         [](auto& l) { return std::tuple(l.pool.step_unit, l.pool.step, l.pool.unroll); }),
     live_key<read_count<1, 1'000'000>>(
-        {"window", "1 to 1000000", "4", anew,
+        {"window", "1 to 1000000", "4", in_place,
          "Steps' worth of waiting sequences from which a step takes those of like lengths"},
         [](auto& l) -> auto& { return l.pool.window; }),
     live_key<read_count<1, 2'147'483'647>>(
-        {"max_length", "1 to 2147483647", "", anew,
+        {"max_length", "1 to 2147483647", "", in_place,
          "Frames of the longest sequence; a longer one is refused"},
         [](auto& l) -> auto& { return l.pool.max_length; },
         [](auto& l) { return set_length(l.pool); }),
     live_key<read_linger>(
-        {"linger", R"("never", or 0s to 168h, a text with ms, s, min or h)", R"("never")", anew,
+        {"linger", R"("never", or 0s to 168h, a text with ms, s, min or h)", R"("never")", in_place,
          "How long a trainer waits before it gets a step that is not full"},
         [](auto& l) -> auto& { return l.pool.linger_ms; }),
     live_key<read_groups>(
@@ -211,42 +211,44 @@ const std::array kLiveKeys{
          "Whether sequences come in groups, and what holds the whole of one"},
         [](auto& l) -> auto& { return l.pool.groups; }),
     live_key<read_timeout>(
-        {"group_timeout", "1ms to 168h, a text with ms, s, min or h", R"("10min")", anew,
+        {"group_timeout", "1ms to 168h, a text with ms, s, min or h", R"("10min")", in_place,
          "How long after its first member a group waits for the others"},
         [](auto& l) -> auto& { return l.pool.group_timeout_ms; }),
     live_key<read_late_groups>(
-        {"late_groups", "cut abandon", R"("cut")", anew,
+        {"late_groups", "cut abandon", R"("cut")", in_place,
          "What becomes of the members of a group that stays incomplete"},
         [](auto& l) -> auto& { return l.pool.late_groups; }),
     live_key<read_staleness>(
-        {"max_staleness", "0 to 1000000000", "", anew,
+        {"max_staleness", "0 to 1000000000", "", in_place,
          "Versions by which a sequence may be older than the trainer when its step is cut"},
         [](auto& l) -> auto& { return l.pool.max_staleness; }),
     live_key<read_stale>(
-        {"stale", "pace drop zero", R"("pace")", anew, "What becomes of a sequence that is older"},
+        {"stale", "pace drop zero", R"("pace")", in_place,
+         "What becomes of a sequence that is older"},
         [](auto& l) -> auto& { return l.pool.stale; }),
     live_key<read_timeout>(
-        {"claim_timeout", "1ms to 168h, a text with ms, s, min or h", R"("10min")", anew,
+        {"claim_timeout", "1ms to 168h, a text with ms, s, min or h", R"("10min")", in_place,
          "How long a producer may take to push what it has claimed"},
         [](auto& l) -> auto& { return l.pool.claim_timeout_ms; }),
     live_key<read_count<0, kMost>>(
-        {"zero_most_stale", "0 to 4294967295", "0", anew,
+        {"zero_most_stale", "0 to 4294967295", "0", in_place,
          "Rows of each batch that get weight 0, those with the oldest versions"},
         [](auto& l) -> auto& { return l.pool.zero_most_stale; }),
     live_key<read_count<0, kMost>>(
-        {"reuse", "0 to 4294967295", "1", anew, "Most deliveries of a sequence; 0 for any number"},
+        {"reuse", "0 to 4294967295", "1", in_place,
+         "Most deliveries of a sequence; 0 for any number"},
         [](auto& l) -> auto& { return l.pool.reuse; }),
     live_key<read_live_select>(
         {"select", "fifo uniform", R"("fifo")", anew,
          "Whether a step takes the oldest, or draws from all"},
         [](auto& l) -> auto& { return l.pool.select; }),
     live_key<read_fresh_share>(
-        {"fresh_share", "0 to 1", "", anew,
+        {"fresh_share", "0 to 1", "", in_place,
          "Share of a step that is taken from sequences never delivered"},
         [](auto& l) -> auto& { return l.pool.fresh_share; },
         [](auto& l) { return set_share(l.pool); }),
     live_key<read_count<1, 1'073'741'824>>(
-        {"pool_sequences", "1 to 1073741824", "65536", anew,
+        {"pool_sequences", "1 to 1073741824", "65536", in_place,
          "Sequences that wait or are kept, whatever their bytes"},
         [](auto& l) -> auto& { return l.pool.pool_sequences; }),
     live_key<read_join>(

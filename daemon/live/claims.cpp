@@ -110,6 +110,13 @@ void Claims::set_largest_group(std::uint64_t size) {
   for (auto& [id, claim] : claims_) count(claim);
 }
 
+void Claims::limits_changed(const LiveLimits& before) {
+  for (auto& [id, claim] : claims_) {
+    claim.until_ms = claim.until_ms - before.claim_timeout_ms + settings_.claim_timeout_ms;
+    count(claim);
+  }
+}
+
 void Claims::ages_changed() {
   by_age_.clear();
   for (auto& [id, claim] : claims_) {

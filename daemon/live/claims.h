@@ -45,6 +45,8 @@ class Claims {
   void lack(ProducerId producer, std::int64_t more);
   /// The largest group that any push has named.
   void set_largest_group(std::uint64_t size);
+  /// The settings have changed, which had these limits.
+  void limits_changed(const LiveLimits& before);
   /// Another line has begun.
   void ages_changed();
 

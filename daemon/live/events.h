@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/live/settings.h"
+
 namespace batchwright {
 
 /// A producer or trainer, by a small number that the driver gave its name: 0, 1, 2 and so on, since
@@ -85,13 +87,18 @@ struct TrainerGone {
   TrainerId trainer = 0;
 };
 
+/// The settings have other limits from now on, as check_live_settings() has them.
+struct LimitsChanged {
+  LiveLimits limits;
+};
+
 struct LiveEnd {};     ///< No more will come.
 struct TimePassed {};  ///< Nothing but that.
 
 /// Everything that can change what a live feed does next.
 using LiveEvent =
     std::variant<LivePush, LiveClaim, AbandonGroup, AbandonNumber, ProducerGone, LiveAdvance,
-                 LiveTake, LiveRelease, TrainerGone, LiveEnd, TimePassed>;
+                 LiveTake, LiveRelease, TrainerGone, LiveEnd, TimePassed, LimitsChanged>;
 
 /// The answer to a push that was not accepted at once, to a claim or to a take.
 struct LiveAnswer {

@@ -22,6 +22,7 @@ std::uint64_t LivePool::on(const LiveEvent& event, std::uint64_t now_ms, LiveRes
     settle();
   }
   now_ms_ = now_ms;
+  const std::uint64_t before = places_kept();
   std::visit([this](const auto& each) { handle(each); }, event);
   // A push changes nothing until it gets in, nor does a claim until it is granted.
   const bool waits =
@@ -30,7 +31,9 @@ std::uint64_t LivePool::on(const LiveEvent& event, std::uint64_t now_ms, LiveRes
   ++events_;
   settle();
   const UnitSums fresh = units_.fresh();
-  must(fresh.rows + in_flight() <= settings_.pool_sequences, "the pool has a place for each");
+  // Smaller limits are kept once what was there before has left.
+  must(places_kept() <= std::max(before, settings_.pool_sequences),
+       "the pool has a place for each");
   must(fresh.bytes + units_.kept().bytes <= settings_.pool_bytes,
        "the pool has room for all bytes");
   return events_ - 1;
@@ -138,7 +141,7 @@ std::uint64_t LivePool::growth(const LivePush& push) const {
 /// Whether there is room. What was delivered before gives way, the oldest version first.
 bool LivePool::make_room(std::uint64_t grows, std::uint64_t bytes) {
   const UnitSums fresh = units_.fresh();
-  if (grows != 0 && fresh.rows + in_flight() + grows > settings_.pool_sequences) return false;
+  if (grows != 0 && places_kept() + grows > settings_.pool_sequences) return false;
   if (fresh.bytes + bytes > settings_.pool_bytes) return false;
   while (units_.kept().units != 0) {
     const UnitSums& kept = units_.kept();
@@ -268,7 +271,7 @@ std::string_view LivePool::held_by(std::uint64_t count) const {
   const std::uint64_t more = in_flight(static_cast<std::int64_t>(count)) - in_flight();
   if (more == 0) return "";  // it is for members that begun groups lack
   const UnitSums fresh = units_.fresh();
-  if (fresh.rows + in_flight() + more > settings_.pool_sequences) return "pool";
+  if (places_kept() + more > settings_.pool_sequences) return "pool";
   if (!settings_.bounded()) return "";
   const Amounts amounts = this->amounts();
   const std::uint64_t amount = amounts.of(fresh) + claims_.coming() + more * settings_.longest();

@@ -72,6 +72,7 @@ class LivePool {
   std::optional<std::uint64_t> next_deadline() const;
 
   LivePoolStatus status() const;
+  const LiveSettings& settings() const { return settings_; }
   /// Sequences that this producer has claimed and not pushed.
   std::uint64_t claimed_by(ProducerId producer) const { return claims_.left(producer); }
   std::uint64_t steps() const { return trainers_.steps(); }  ///< That were cut.
@@ -118,8 +119,13 @@ class LivePool {
   void release(const std::vector<SequenceId>& sequences);
   void handle(const LiveEnd& end);
   void handle(const TimePassed&) {}
+  void handle(const LimitsChanged& changed);
+  void refuse_misfits();
+  void drop_stale();
+  void drop_beyond_limits();
   void run_out();
   std::string misfit(const LivePush& push) const;
+  std::string misfit(const LiveClaim& claim) const;
 
   // What follows from them: live_pool.cpp.
   void settle();
@@ -137,6 +143,7 @@ class LivePool {
   template <class Change>
   void change_unit(UnitId id, Change change);
   std::uint64_t in_flight(std::int64_t claimed = 0, std::int64_t missing = 0) const;
+  std::uint64_t places_kept() const { return units_.fresh().rows + in_flight(); }
   std::string_view held_by(std::uint64_t count) const;
   std::pair<std::optional<std::uint64_t>, std::string_view> first_claim() const;
   bool enough() const;
@@ -172,7 +179,7 @@ class LivePool {
   void move_lanes(const std::vector<UnitId>& taken);
   void clear_lanes();
 
-  const LiveSettings settings_;
+  LiveSettings settings_;
   Versions versions_;
   UnitTable units_;
   KnownGroups groups_;

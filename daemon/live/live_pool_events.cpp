@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "daemon/live/live_pool.h"
@@ -33,10 +34,9 @@ std::string group_misfit(const LiveSettings& settings, const LivePush& push,
                        frames ? "frames" : "sequences", parts == 1 ? "step" : "batch",
                        settings.step / parts);
   }
-  const std::uint64_t times = settings.step_unit == StepUnit::groups ? settings.step : parts;
-  if (size > settings.pool_sequences / times) {
-    return fmt::format("a step of groups of {} needs live.pool_sequences = {}, which is {}", size,
-                       fmt::format("{} x {}", times, size), settings.pool_sequences);
+  if (settings.step_of_groups(size) > settings.pool_sequences) {
+    return fmt::format("a step of groups of {} needs live.pool_sequences = {} x {}, which is {}",
+                       size, settings.step_of_groups(1), size, settings.pool_sequences);
   }
   return {};
 }
@@ -70,6 +70,15 @@ std::string LivePool::misfit(const LivePush& push) const {
                       begun == groups_.in_pool.end() ? nullptr : &units_.unit(begun->second));
 }
 
+/// Why a claim can never be granted; empty if it can.
+std::string LivePool::misfit(const LiveClaim& claim) const {
+  const std::int64_t most =
+      std::min(amounts().most_claimed(), static_cast<std::int64_t>(settings_.pool_sequences));
+  if (claim.count >= 1 && static_cast<std::int64_t>(claim.count) <= most) return {};
+  return fmt::format("{} sequences; 1 to {} can be claimed at once", claim.count,
+                     std::max<std::int64_t>(most, 0));
+}
+
 void LivePool::handle(const LivePush& push) {
   if (push.producer >= accepted_.size()) accepted_.resize(std::size_t{push.producer} + 1);
   const std::uint64_t due = accepted_[push.producer] + blocked_.of(push.producer).size();
@@ -87,15 +96,8 @@ void LivePool::handle(const LivePush& push) {
 }
 
 void LivePool::handle(const LiveClaim& claim) {
-  const std::int64_t most = amounts().most_claimed();
-  const bool fits = claim.count >= 1 && static_cast<std::int64_t>(claim.count) <= most &&
-                    claim.count <= settings_.pool_sequences;
-  if (ended_ || !fits) {
-    return answer(LiveAnswer::Kind::refused, events_, 0,
-                  ended_ ? std::string("the feed has ended")
-                         : fmt::format("{} sequences; 1 to {} can be claimed at once", claim.count,
-                                       std::max<std::int64_t>(most, 0)));
-  }
+  std::string why = ended_ ? "the feed has ended" : misfit(claim);
+  if (!why.empty()) return answer(LiveAnswer::Kind::refused, events_, 0, std::move(why));
   asked_.add(events_, claim, now_ms_);
 }
 
@@ -223,6 +225,65 @@ void LivePool::handle(const LiveEnd&) {
   claims_.end_all();
   const auto begun = units_.begun_units();
   for (const auto& [arrival, id] : begun) close_group(id);
+}
+
+/// What is here stays, and what waits is judged anew.
+void LivePool::handle(const LimitsChanged& changed) {
+  const LiveLimits before = settings_;
+  static_cast<LiveLimits&>(settings_) = changed.limits;
+  // Groups that have begun, and a step of them, need their room.
+  settings_.pool_sequences =
+      std::max(settings_.pool_sequences, settings_.step_of_groups(groups_.largest));
+  for (const auto& [arrival, id] : units_.begun_units()) {
+    LiveUnit& unit = units_.unit(id);
+    unit.until_ms = unit.until_ms - before.group_timeout_ms + settings_.group_timeout_ms;
+  }
+  units_.lanes().set_max_length(settings_.max_length);
+  claims_.limits_changed(before);
+  refuse_misfits();
+  drop_stale();
+  drop_beyond_limits();
+  run_out();
+}
+
+/// What waits and can never get in any more. Behind such a push its producer's others have a gap.
+void LivePool::refuse_misfits() {
+  const auto refuse = [this](std::uint64_t event, std::string why) {
+    answer(LiveAnswer::Kind::refused, event, 0, std::move(why));
+  };
+  std::map<ProducerId, std::uint64_t> refused;  // the first number of each
+  const auto pushes = blocked_.all();
+  for (const auto& [event, waiting] : pushes) {
+    const LivePush& push = waiting.what;
+    const auto gap = refused.find(push.producer);
+    std::string why = gap == refused.end()
+                          ? misfit(push)
+                          : fmt::format("number {}; {} comes next", push.number, gap->second);
+    if (why.empty()) continue;
+    refused.emplace(push.producer, push.number);
+    blocked_.take(event);
+    refuse(event, std::move(why));
+  }
+  const auto claims = asked_.list().all();
+  for (const auto& [event, waiting] : claims) {
+    std::string why = misfit(waiting.what);
+    if (why.empty()) continue;
+    asked_.take(event);
+    refuse(event, std::move(why));
+  }
+}
+
+/// Of what was delivered: what has been so often enough, and what the pool has no place for.
+void LivePool::drop_beyond_limits() {
+  const auto kept = units_.kept_by_step();
+  for (const auto& [at, id] : kept) {
+    const bool enough = settings_.reuse != 0 && units_.unit(id).given >= settings_.reuse;
+    if (enough) drop(id, SequenceState::done, "");
+  }
+  while (units_.kept().units != 0 &&
+         units_.fresh().rows + units_.kept().rows > settings_.pool_sequences) {
+    drop(units_.first_to_leave(), SequenceState::done, "");
+  }
 }
 
 void LivePool::run_out() {

@@ -57,19 +57,12 @@ constexpr std::string_view word_of(const LiveWord<T> (&words)[N], T value) {
       ->first;
 }
 
-/// The settings of one live feed. Names and ranges as in `[feed.live]`, whose keys the errors of
-/// check_live_settings() name.
-struct LiveSettings {
-  StepUnit step_unit = StepUnit::sequences;
-  std::uint64_t step = 16;                 ///< The budget of a step, in its unit.
-  std::uint64_t unroll = 0;                ///< Frames of a lane's row; 0 without lanes.
-  std::uint64_t world = 1;                 ///< Batches of a step.
-  Cut cut = Cut::fixed;                    ///< fixed, dynamic or quadratic.
-  std::uint64_t quadratic_scale = 0;       ///< a in frames + frames^2 / a, of quadratic.
+/// Those settings of a live feed that may change while it serves: they bound what comes next, and
+/// no sequence or step is of another kind by them.
+struct LiveLimits {
   std::uint64_t window = 4;                ///< Steps' worth within which lengths are matched.
   std::uint64_t max_length = 0;            ///< Frames; 0: a batch's share of frames, or no limit.
   std::optional<std::uint64_t> linger_ms;  ///< Of a loop that waits; empty: full steps only.
-  LiveGroups groups = LiveGroups::none;
   std::uint64_t group_timeout_ms = 600'000;
   LateGroups late_groups = LateGroups::cut;
   std::optional<std::uint64_t> max_staleness;
@@ -77,9 +70,23 @@ struct LiveSettings {
   std::uint64_t claim_timeout_ms = 600'000;
   std::uint64_t zero_most_stale = 0;  ///< Rows of each batch.
   std::uint64_t reuse = 1;            ///< Most deliveries of a sequence; 0: no limit.
-  LiveSelect select = LiveSelect::fifo;
   std::optional<double> fresh_share;  ///< Of a step; empty: 1 / reuse (fifo), 0 (uniform).
   std::uint64_t pool_sequences = 1024;
+
+  friend bool operator==(const LiveLimits&, const LiveLimits&) = default;
+};
+
+/// The settings of one live feed. Names and ranges as in `[feed.live]`, whose keys the errors of
+/// check_live_settings() name.
+struct LiveSettings : LiveLimits {
+  StepUnit step_unit = StepUnit::sequences;
+  std::uint64_t step = 16;            ///< The budget of a step, in its unit.
+  std::uint64_t unroll = 0;           ///< Frames of a lane's row; 0 without lanes.
+  std::uint64_t world = 1;            ///< Batches of a step.
+  Cut cut = Cut::fixed;               ///< fixed, dynamic or quadratic.
+  std::uint64_t quadratic_scale = 0;  ///< a in frames + frames^2 / a, of quadratic.
+  LiveGroups groups = LiveGroups::none;
+  LiveSelect select = LiveSelect::fifo;
   std::uint64_t pool_bytes = std::uint64_t{1} << 40;
   std::vector<std::uint64_t> frame_bytes{
       4};  ///< Bytes of a frame of each field, the primary first.
@@ -97,6 +104,11 @@ struct LiveSettings {
   std::uint64_t fresh() const;
   /// What a sequence that is still to come counts in a step: frames, or one.
   std::uint64_t longest() const { return step_unit == StepUnit::frames ? max_length : 1; }
+  /// Sequences that a step may need where its groups have so many members.
+  std::uint64_t step_of_groups(std::uint64_t members) const {
+    if (step_unit == StepUnit::groups) return step * members;
+    return groups == LiveGroups::batch ? world * members : members;
+  }
 };
 
 /// What is refused of some settings, and why.

@@ -327,3 +327,49 @@ TEST_CASE("reload: many changes in a row, with trainers that read throughout") {
   };
   CHECK(eventually(arena));
 }
+
+TEST_CASE("reload: a live feed takes other limits in place, and bad ones leave those that it had") {
+  DaemonProcess daemon(kSorted);
+  daemon.config() +=
+      "[[feed]]\nname = \"live\"\n[feed.fields]\nx = { dtype = \"float32\" }\n[feed.live]\n"
+      "max_length = 50\nstep = { sequences = 4 }\npool_sequences = 4\n";
+  REQUIRE(daemon.start());
+  bw_connection* connection = nullptr;
+  REQUIRE(bw_connect(daemon.endpoint().c_str(), nullptr, &connection) == BW_OK);
+  bw_produce_options options = BW_PRODUCE_OPTIONS_INIT;
+  options.feed = "live";
+  bw_producer* producer = nullptr;
+  REQUIRE(bw_produce(connection, &options, &producer) == BW_OK);
+  const auto push = [producer](std::int64_t timeout_ms) {
+    const float x[3] = {1, 2, 3};
+    const bw_value value{x, sizeof x, 3};
+    const bw_sequence sequence{nullptr, 0, &value, 1};
+    return bw_push(producer, &sequence, nullptr, timeout_ms, nullptr);
+  };
+  const auto incarnation = [producer] {
+    bw_producer_info info{};
+    info.struct_size = sizeof info;
+    bw_producer_get_info(producer, &info);
+    return info.incarnation;
+  };
+  for (int i = 0; i < 4; ++i) REQUIRE(push(20'000) == BW_OK);
+  CHECK(push(50) == BW_TIMED_OUT);
+  const std::uint64_t first = incarnation();
+  replace(daemon.config(), "pool_sequences = 4", "pool_sequences = 6\nlinger = \"0s\"");
+  REQUIRE(daemon.reload());
+  CHECK(push(20'000) == BW_OK);
+  CHECK(incarnation() == first);
+  replace(daemon.config(), "pool_sequences = 6", "pool_sequences = 3");
+  CHECK_FALSE(daemon.reload());
+  CHECK(last_refusal(daemon).find(
+            "feed.live.pool_sequences: found 3; allowed: 4 and up, for a step") !=
+        std::string::npos);
+  CHECK(push(20'000) == BW_OK);
+  Trainer trainer(daemon.endpoint());
+  subscribe(trainer, "live", 0);
+  std::size_t rows = 0;
+  while (rows < 6 && trainer.next() == BW_OK) rows += trainer.last_rows();  // two by linger
+  CHECK(rows == 6);
+  bw_producer_close(producer, 1000);
+  bw_close(connection);
+}

@@ -109,7 +109,10 @@ def lane_cases(logs, seed):
 def reached(seen, case):
     """Counts what logs have come to, so that logs which reach nothing are noticed."""
     result = case["expect"]
+    limits = {number for number, e in enumerate(case["log"]) if e["do"] == "limits"}
     seen["refused settings"] += "refused" in result
+    seen["limits"] += len(limits)
+    seen["step: by limits"] += sum(s["after"] in limits for s in result.get("steps", []))
     for step in result.get("steps", []):
         seen[f"step: {step['why']}"] += 1
         seen["zeroed"] += len(step["zeroed"])
@@ -121,7 +124,7 @@ def reached(seen, case):
     for drop in result.get("dropped", []): seen[f"{drop['outcome']}: {drop['why']}"] += 1
 
 
-REACHED = ["refused settings", "zeroed", "filler", "lane goes on", "lane is free", "dropped_stale: stale", "dropped_stale: late",
+REACHED = ["refused settings", "limits", "step: by limits", "zeroed", "filler", "lane goes on", "lane is free", "dropped_stale: stale", "dropped_stale: late",
            "abandoned: late", "abandoned: asked", "abandoned: incomplete",
            *(f"step: {why}" for why in ("full", "end", "pool", "linger", "starved")),
            *(f"answer: {what}" for what in ("accepted", "duplicate", "refused", "granted",

@@ -221,6 +221,106 @@ TEST_CASE("live: a producer that is gone leaves neither claims nor pushes that w
   CHECK(pool.pool.status().waiting == 1);
 }
 
+TEST_CASE("live: a larger pool lets in what waits, and another bound grants what was held back") {
+  LiveSettings settings = steps_of(2);
+  settings.pool_sequences = 2;
+  settings.max_staleness = 0;
+  SomePool pool(settings);
+  for (std::uint64_t i = 0; i < 3; ++i) pool.push(0);
+  const std::uint64_t push = 2;
+  pool.at(1, LiveAdvance{});
+  const std::uint64_t claim = pool.at(1, LiveClaim{1, 1, {}});
+  CHECK(pool.pool.status().claims_wait_for == "pool");
+  LiveLimits limits = pool.pool.settings();
+  limits.pool_sequences = 4;
+  pool.at(5, LimitsChanged{limits});
+  CHECK(pool.last_answer().event == push);
+  CHECK(pool.last_answer().kind == LiveAnswer::Kind::accepted);
+  CHECK(pool.pool.status().claims_wait_for == "staleness");
+  limits.max_staleness = 1;
+  pool.at(6, LimitsChanged{limits});
+  CHECK(pool.last_answer().event == claim);
+  CHECK(pool.last_answer().kind == LiveAnswer::Kind::granted);
+}
+
+TEST_CASE("live: smaller limits keep what is here, and refuse what waits and fits no longer") {
+  LiveSettings settings = steps_of(2);
+  settings.pool_sequences = 4;
+  SomePool pool(settings);
+  pool.at(0, LiveTake{0, {}, true});
+  pool.at(0, LiveClaim{1, 4, {}});
+  const std::uint64_t claim = pool.at(0, LiveClaim{2, 4, {}});
+  LiveLimits limits = pool.pool.settings();
+  limits.pool_sequences = 2;
+  pool.at(1, LimitsChanged{limits});
+  CHECK(pool.last_answer().event == claim);
+  CHECK(pool.last_answer().why == "4 sequences; 1 to 2 can be claimed at once");
+  for (std::uint64_t i = 0; i < 4; ++i) pool.push(2, 1);  // were claimed, and have their places
+  CHECK(pool.results.steps.size() == 1);
+  CHECK(pool.pool.status().waiting == 2);
+}
+
+TEST_CASE("live: with fewer deliveries allowed, what has had them leaves") {
+  LiveSettings settings = steps_of(2);
+  settings.reuse = 3;
+  SomePool pool(settings);
+  pool.at(0, loop());
+  for (int i = 0; i < 3; ++i) pool.push(0);
+  CHECK(pool.pool.status().kept == 2);
+  LiveSettings fewer = settings;
+  fewer.reuse = 1;
+  pool.at(1, LimitsChanged{*check_live_settings(fewer)});
+  CHECK(left(pool) == std::vector<std::uint64_t>{0, 1});
+  CHECK(pool.pool.status().waiting == 1);
+}
+
+TEST_CASE(
+    "live: a tighter bound drops what is beyond it, and a longer one of time counts at once") {
+  LiveSettings settings = steps_of(4);
+  settings.max_staleness = 3;
+  settings.claim_timeout_ms = 100;
+  SomePool pool(settings);
+  pool.push(0);
+  pool.at(0, LiveAdvance{2});
+  pool.at(10, LiveClaim{1, 1, {}});
+  CHECK(pool.pool.next_deadline() == Deadline(110));
+  LiveLimits limits = pool.pool.settings();
+  limits.max_staleness = 1;
+  limits.claim_timeout_ms = 500;
+  pool.at(20, LimitsChanged{limits});
+  CHECK(states_of(pool, 0) == States{SequenceState::waiting, SequenceState::dropped_stale});
+  CHECK(pool.pool.next_deadline() == Deadline(510));
+  limits.claim_timeout_ms = 5;
+  pool.at(30, LimitsChanged{limits});
+  CHECK(pool.pool.status().in_flight == 0);
+}
+
+TEST_CASE("live: a pool never gets too small for a step of its groups") {
+  LiveSettings settings = steps_of(2);
+  settings.step_unit = StepUnit::groups;
+  settings.groups = LiveGroups::step;
+  settings.pool_sequences = 16;
+  SomePool pool(settings);
+  LivePush push;
+  push.group_size = 4;
+  for (const std::uint64_t group : {1, 2}) {
+    push.group = group;
+    pool.push(0, 0, push);
+  }
+  LiveLimits limits = pool.pool.settings();
+  limits.pool_sequences = 2;
+  pool.at(1, LimitsChanged{limits});
+  CHECK(pool.pool.settings().pool_sequences == 8);
+  pool.at(1, loop());
+  for (int i = 0; i < 3; ++i) {
+    for (const std::uint64_t group : {1, 2}) {
+      push.group = group;
+      pool.push(2, 0, push);
+    }
+  }
+  CHECK(pool.results.steps.size() == 1);
+}
+
 TEST_CASE("live: ten thousand waiting sequences are cut oldest version first") {
   LiveSettings settings = steps_of(100);
   settings.pool_sequences = 10'000;

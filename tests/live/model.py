@@ -17,6 +17,7 @@ never falls; what runs out at `at` or before is handled first. A timeout is in m
     {"do": "advance", "version", "restored", "replays"} replays: the trainer takes kept steps again
     {"do": "take", "trainer", "step", "prefetch"}       its loop waits; prefetch: it has room
     {"do": "release", "trainer", "step"}
+    {"do": "limits", "settings": {...}}                 those of LIMITS; the rest stays as it was
     {"do": "end"}  {"do": "time"}                       no more will come; only time passes
 
 A result has steps (`after`: events handled before the cut; for each rank batches of [producer,
@@ -28,7 +29,11 @@ What `refused` and its `why` say is for people: a daemon has texts of its own.
 import json
 import sys
 
-from model_pool import RANKS, UNIFORM, Pool, permute
+from model_pool import RANKS, UNIFORM, Pool, checked, permute
+
+LIMITS = {"window", "max_length", "linger", "group_timeout", "late_groups", "max_staleness", "stale",
+          "claim_timeout", "zero_most_stale", "reuse", "fresh_share", "pool_sequences"}
+
 
 
 class Live(Pool):
@@ -275,6 +280,36 @@ class Live(Pool):
                 half = len(parts[i]) - len(parts[i]) // 2
                 parts[i:i + 1] = [parts[i][:half], parts[i][half:]]
         return [[row for item in part for row in item] for part in parts]
+
+    # ---- other limits
+    def limits(self, e):
+        """What is here stays, and what waits is judged anew."""
+        if set(e["settings"]) - LIMITS: raise ValueError("more than limits")
+        given, old = {**self.given, **e["settings"]}, self.s
+        self.s, self.given = checked(given), given
+        s = self.s
+        # Groups that have begun, and a step of them, need their room.
+        s.pool_sequences = max(s.pool_sequences, self.largest_group * self.groups_of_step())
+        for unit in self.units: unit.until += s.group_timeout - old.group_timeout
+        for c in self.claims: c.until += s.claim_timeout - old.claim_timeout
+        for b in self.blocked[:]:
+            before = sum(x.producer == b.producer and x.event < b.event for x in self.blocked)
+            due = len(self.producers[b.producer].taken) + before
+            why = self.misfit(b.e) if b.e["number"] == due else f"number {due} comes next"
+            if why: self.refuse(self.blocked, b, why)
+        for c in self.asked[:]:
+            if c.count > (most := self.most_claimed()):
+                self.refuse(self.asked, c, f"1 to {most} can be claimed at once")
+        self.drop_stale()
+        for unit in [u for u in self.kept() if s.reuse and u.given >= s.reuse]:
+            self.drop(unit, "done")
+        for unit in sorted(self.kept(), key=lambda u: (-self.stale(u), u.arrival)):
+            if sum(len(u.members) for u in self.new() + self.kept()) > s.pool_sequences:
+                self.drop(unit, "done")
+        self.run_out()
+    def refuse(self, waits, one, why):
+        waits.remove(one)
+        self.answer(one.event, "refused", why=why)
 
     # ---- time, and the end
     def next_time(self):

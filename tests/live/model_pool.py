@@ -88,7 +88,7 @@ class Unit:
 class Pool:
     """What is in the pool, what waits for it, and what is claimed."""
     def __init__(self, settings):
-        self.s = checked(settings)
+        self.s, self.given = checked(settings), settings
         self.now, self.events, self.arrivals = 0, 0, 0
         self.v, self.started, self.ended = 0, False, False
         self.lines, self.tops = [], [0]  # restores to another line; highest version of each line
@@ -123,6 +123,8 @@ class Pool:
             self.tops.append(version)
         self.v = version if restored else max(self.v, version)
         self.tops[-1] = max(self.tops[-1], self.v)
+        self.drop_stale()
+    def drop_stale(self):
         for unit in [u for u in self.units if u.members and self.too_stale(self.stale(u))]:
             if unit.given or self.s.stale != "zero":
                 self.drop(unit, "done" if unit.given else "dropped_stale", "stale")
@@ -183,7 +185,7 @@ class Pool:
         if group is not None and group not in self.closed:
             unit, parts = self.groups.get(group), s.world if s.groups == "batch" else 1
             amount = length + (unit.frames if unit else 0) if s.kind == "frames" else size
-            step = size * (s.budget if s.kind == "groups" else parts)
+            step = size * self.groups_of_step()
             reasons += [(size < 1, "a group without a size"),
                         (amount > s.budget // parts and s.kind != "groups",
                          f"group exceeds a {s.groups}"),
@@ -191,6 +193,9 @@ class Pool:
                         (unit and unit.size != size, "another group_size than the first member's"),
                         (unit and len(unit.members) == size, "the group is full")]
         return next((why for wrong, why in reasons if wrong), "")
+    def groups_of_step(self):  # that each step has for sure
+        return self.s.budget if self.s.kind == "groups" else \
+            self.s.world if self.s.groups == "batch" else 1
     def admit(self):
         """Accepts the first push that waits and has room."""
         behind, first = set(), True
@@ -321,13 +326,16 @@ class Pool:
             if self.s.kind == "groups" and c.count >= self.largest_group:
                 left += -left % self.largest_group  # what is left of a group's claim is a group
             yield c, left * self.longest()
-    def claim(self, e):
+    def most_claimed(self):
         most = self.s.pool_sequences - self.least() + 1  # beside what is too little for a step
         if self.s.bounded and self.s.kind == "sequences":
             most = min(most, self.room_in(self.s.bound + 1))
         if self.s.bounded and self.lanes:  # those of one rank, if all were free
             of_rank = [0] * (len(self.lanes) // self.s.world)
             most = min(most, self.takes(of_rank, self.s.bound + 1))
+        return most
+    def claim(self, e):
+        most = self.most_claimed()
         if self.ended or not 1 <= e["count"] <= most:
             why = "ended" if self.ended else f"1 to {most} can be claimed at once"
             return self.answer(self.events, "refused", why=why)

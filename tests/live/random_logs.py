@@ -4,7 +4,7 @@ The model tells what is possible at each moment: the number that comes next, gro
 claims that were granted, steps that may be released. So most events mean something, and some do not
 on purpose.
 """
-from model import Live
+from model import LIMITS, Live
 from model_pool import checked
 
 
@@ -167,11 +167,23 @@ class RandomLog:
         elif self.live.position:
             self.add("release", trainer=trainer, step=r.randint(0, 4))
 
+    def limits(self):
+        """Some limits of other settings, with which those of the log are still possible."""
+        other = random_settings(self.random)
+        keys = sorted(LIMITS & set(other))
+        settings = {key: other[key] for key in self.random.sample(keys, self.random.randint(1, 4))}
+        try:
+            checked({**self.live.given, **settings})
+        except ValueError:
+            return
+        self.add("limits", settings=settings)
+        self.s = self.live.s
+
     def run(self, events):
         r = self.random
         weights = {"push": 10, "claim": 3 if self.steady else 1, "abandon": r.choice([0, 0.3, 1]),
                    "advance": r.choice([0.3, 1, 2]), "take": r.choice([1, 3]), "release": 1,
-                   "gone": r.choice([0, 0.2]), "time": 0.5}
+                   "gone": r.choice([0, 0.2]), "time": 0.5, "limits": r.choice([0, 0, 0.3])}
         if self.s.groups == "none": weights["abandon"] /= 3
         for _ in range(events):
             do, = r.choices(list(weights), list(weights.values()))

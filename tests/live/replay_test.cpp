@@ -83,7 +83,8 @@ TEST_CASE("live: a log that is none is refused with the event and the member") {
   CHECK(refusal("[1]") == "case 0: a case is an object with settings, an object, and log, a list");
   CHECK(refusal(R"({"settings": {}, "log": [7]})") == "log[0]: it is no object");
   CHECK(refusal(R"({"settings": {}, "log": [{"at": 1, "do": "wait"}]})") ==
-        "log[0]: do = \"wait\"; allowed: push claim abandon gone advance take release end time");
+        "log[0]: do = \"wait\"; allowed: push claim abandon gone advance take release limits end "
+        "time");
   CHECK(refusal(R"({"settings": {}, "log": [{"do": "end"}]})") ==
         "log[0]: at = nothing; allowed: a whole number from 0 to 2^62");
   CHECK(refusal(R"({"settings": {}, "log": [{"at": 2, "do": "end"}, {"at": 1, "do": "end"}]})") ==
@@ -91,6 +92,13 @@ TEST_CASE("live: a log that is none is refused with the event and the member") {
   CHECK(refusal(R"({"settings": {}, "log": [{"at": 1, "do": "push", "producer": "a", "number": 0,
                    "lengths": [], "version": 0}]})") ==
         "log[0]: lengths = []; allowed: a list of whole numbers");
+  CHECK(refusal(R"({"settings": {}, "log": [{"at": 1, "do": "limits"}]})") ==
+        "log[0]: limits without settings, an object");
+  CHECK(refusal(R"({"settings": {}, "log": [{"at": 1, "do": "limits", "settings": {"seed": 2}}]})")
+            .starts_with("log[0]: live.seed is no setting; allowed: window max_length "));
+  CHECK(refusal(R"({"settings": {}, "log": [{"at": 1, "do": "limits",
+                   "settings": {"pool_sequences": 4}}]})") ==
+        "log[0]: live.pool_sequences = 4; allowed: 16 and up, for a step");
   CHECK(refusal(R"({"settings": {}, "log": [{"at": 1, "do": "take", "trainer": 4}]})") ==
         "log[0]: trainer = 4; allowed: a text");
 }

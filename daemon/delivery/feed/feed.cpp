@@ -279,8 +279,10 @@ void Feed::list_upcoming(SessionId session, const wire::ListUpcoming& question) 
                      question.count()});
 }
 
-void Feed::adjust(const FeedAdjustments& wanted) {
-  tell(SettingsChanged{wanted});
+void Feed::adjust(const FeedSettings& wanted) {
+  std::optional<LiveLimits> limits;
+  if (wanted.live) limits = wanted.live->pool;
+  tell(SettingsChanged{wanted, limits});
   style_ = make_style(style_->times);
 }
 

@@ -135,7 +135,7 @@ class Feed {
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
   /// Takes up what can change while it serves. What a subscription was granted stays.
-  void adjust(const FeedAdjustments& wanted);
+  void adjust(const FeedSettings& wanted);
   /// Ends it: every subscription is refused with this error, and nothing is delivered any more.
   /// Batches that clients hold stay as they are. It is destroyed once it is at_rest().
   void retire(const Error& error);

@@ -42,7 +42,8 @@ std::string made_text(const FeedSettings& settings) {
   return settings.recipe ? settings.recipe->text() : std::string();
 }
 
-/// What decides a live feed's steps beside world, seed and cut, which its plan has.
+/// What a live feed's steps are of, beside world, seed and cut, which its plan has. Limits may
+/// change while it serves.
 std::string live_text(const FeedSettings& settings) {
   if (!settings.live) return {};
   const LiveSettings& live = settings.live->pool;
@@ -50,26 +51,10 @@ std::string live_text(const FeedSettings& settings) {
   const auto add = [&text](std::string_view key, const auto& value) {
     text += fmt::format("live.{} = {}\n", key, value);
   };
-  const auto none = [](const auto& value) {
-    return value ? fmt::format("{}", *value) : std::string("none");
-  };
   add(fmt::format("step.{}", word_of(kStepUnits, live.step_unit)), live.step);
   if (live.unroll != 0) add("step.unroll", live.unroll);
-  add("window", live.window);
-  add("max_length", live.max_length);
-  add("linger_ms", none(live.linger_ms));
   add("groups", word_of(kLiveGroups, live.groups));
-  add("group_timeout_ms", live.group_timeout_ms);
-  add("late_groups", word_of(kLateGroups, live.late_groups));
-  add("max_staleness", none(live.max_staleness));
-  add("stale", word_of(kStalePolicies, live.stale));
-  add("claim_timeout_ms", live.claim_timeout_ms);
-  add("zero_most_stale", live.zero_most_stale);
-  add("reuse", live.reuse);
   add("select", word_of(kLiveSelects, live.select));
-  add("fresh_share", none(live.fresh_share));
-  add("pool_sequences", live.pool_sequences);
-  add("pool", live.pool_bytes);
   const LiveJoin& join = settings.live->join;
   if (!join.from.empty()) add("join", fmt::format("{}:{}", join.from, fmt::join(join.fields, ",")));
   return text;

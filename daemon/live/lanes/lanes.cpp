@@ -8,14 +8,18 @@ namespace batchwright {
 
 Lanes::Lanes(const LiveSettings& settings)
     : unroll_(std::max<std::uint64_t>(settings.unroll, 1)),
-      longest_(std::max<std::uint64_t>(parts(settings.max_length), 1)),
       of_rank_(settings.step / settings.world) {
+  set_max_length(settings.max_length);
   if (settings.step_unit != StepUnit::lanes) return;
   lanes_.resize(settings.step);
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) free_.insert(free_.end(), lane);
   rows_.resize(settings.world);
   for (std::uint32_t rank = 0; rank < rows_.size(); ++rank) ranks_.insert({0, rank});
   idle_ranks_ = rows_.size();
+}
+
+void Lanes::set_max_length(std::uint64_t frames) {
+  longest_ = std::max<std::uint64_t>(parts(frames), 1);
 }
 
 std::uint32_t Lanes::frames(const Lane& lane) const {

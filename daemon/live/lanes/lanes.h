@@ -49,6 +49,9 @@ class Lanes {
   /// All lanes become free. The sequences that they had.
   std::vector<SequenceId> clear();
 
+  /// No sequence is longer from now on.
+  void set_max_length(std::uint64_t frames);
+
   // How many sequences lanes take for sure. Those to come are as long as max_length, which is set.
   // Each costs O(max_length / unroll).
 
@@ -65,7 +68,7 @@ class Lanes {
   void count(std::uint32_t lane, bool busy);
 
   const std::uint64_t unroll_;
-  const std::uint64_t longest_;  ///< Most steps of a sequence.
+  std::uint64_t longest_ = 1;    ///< Most steps of a sequence.
   const std::uint64_t of_rank_;  ///< Lanes.
   std::vector<Lane> lanes_;
   std::set<std::uint32_t> free_;

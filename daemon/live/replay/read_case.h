@@ -17,6 +17,8 @@ namespace batchwright {
 /// The settings of a case, with their defaults. They are not checked yet.
 /// Errors: bad_configuration, which names the key, what was found, and what is allowed.
 Result<LiveSettings> read_live_settings(const boost::json::object& given);
+/// The same for those that may change while a feed serves; others stay as they are.
+Result<void> read_live_limits(const boost::json::object& given, LiveSettings& settings);
 
 /// Small numbers for names, in the order in which they come.
 class NameNumbers {
@@ -34,9 +36,11 @@ struct LoggedEvent {
   LiveEvent event;
 };
 
-/// One event of a case's log.
-/// Errors: invalid_argument, which names the member, what was found, and what is allowed.
-Result<LoggedEvent> read_live_event(const boost::json::object& logged, const LiveSettings& settings,
+/// One event of a case's log. `settings` are those that were given so far, without what follows
+/// from them; an event that changes limits changes them.
+/// Errors: invalid_argument, which names the member, what was found, and what is allowed; of limits
+/// bad_configuration.
+Result<LoggedEvent> read_live_event(const boost::json::object& logged, LiveSettings& settings,
                                     NameNumbers& producers, NameNumbers& trainers);
 
 }  // namespace batchwright

@@ -137,8 +137,19 @@ LiveEvent read_event(EventMembers& members, const LiveSettings& settings, NameNu
   if (what == "end") return LiveEnd{};
   if (what == "time") return TimePassed{};
   const json::value found = json::string(what);
-  members.fail("do", &found, "push claim abandon gone advance take release end time");
+  members.fail("do", &found, "push claim abandon gone advance take release limits end time");
   return TimePassed{};
+}
+
+Result<LimitsChanged> read_limits(const json::object& logged, LiveSettings& settings) {
+  const json::value* const given = logged.if_contains("settings");
+  if (given == nullptr || !given->is_object()) {
+    return Error{ErrorCode::invalid_argument, "limits without settings, an object"};
+  }
+  if (auto read = read_live_limits(given->get_object(), settings); !read) return read.error();
+  auto checked = check_live_settings(settings);
+  if (!checked) return checked.error();
+  return LimitsChanged{*checked};
 }
 
 }  // namespace
@@ -152,11 +163,17 @@ std::uint32_t NameNumbers::number(std::string_view name) {
   return number;
 }
 
-Result<LoggedEvent> read_live_event(const json::object& logged, const LiveSettings& settings,
+Result<LoggedEvent> read_live_event(const json::object& logged, LiveSettings& settings,
                                     NameNumbers& producers, NameNumbers& trainers) {
   EventMembers members(logged);
   LoggedEvent read;
   read.at_ms = members.whole("at");
+  if (!members.error() && members.text("do") == "limits") {
+    const auto limits = read_limits(logged, settings);
+    if (!limits) return limits.error();
+    read.event = *limits;
+    return read;
+  }
   read.event = read_event(members, settings, producers, trainers);
   if (members.error()) return *members.error();
   return read;

@@ -4,6 +4,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,18 +104,11 @@ bool read_frame_bytes(const json::value& value, std::vector<std::uint64_t>& into
   return true;
 }
 
-std::vector<Key> keys_of(LiveSettings& s) {
+std::vector<Key> limit_keys(LiveLimits& s) {
   return {
-      {"step",
-       "{\"sequences\": N}, {\"groups\": N}, {\"frames\": N} or {\"lanes\": N, \"unroll\": U}",
-       [&s](const json::value& value) { return read_step(value, s); }},
-      number("world", s.world),
-      word<Cut>("cut", s.cut, kCuts),
-      number("quadratic_scale", s.quadratic_scale),
       number("window", s.window),
       number("max_length", s.max_length),
       number("linger", s.linger_ms),
-      word<LiveGroups>("groups", s.groups, kLiveGroups),
       number("group_timeout", s.group_timeout_ms),
       word<LateGroups>("late_groups", s.late_groups, kLateGroups),
       number("max_staleness", s.max_staleness),
@@ -122,25 +116,37 @@ std::vector<Key> keys_of(LiveSettings& s) {
       number("claim_timeout", s.claim_timeout_ms),
       number("zero_most_stale", s.zero_most_stale),
       number("reuse", s.reuse),
-      word<LiveSelect>("select", s.select, kLiveSelects),
       {"fresh_share", "a number from 0 to 1, or null",
        [&s](const json::value& value) {
+         s.fresh_share.reset();
          if (value.is_number()) s.fresh_share = value.to_number<double>();
          return value.is_number() || value.is_null();
        }},
       number("pool_sequences", s.pool_sequences),
+  };
+}
+
+std::vector<Key> keys_of(LiveSettings& s) {
+  std::vector<Key> keys{
+      {"step",
+       "{\"sequences\": N}, {\"groups\": N}, {\"frames\": N} or {\"lanes\": N, \"unroll\": U}",
+       [&s](const json::value& value) { return read_step(value, s); }},
+      number("world", s.world),
+      word<Cut>("cut", s.cut, kCuts),
+      number("quadratic_scale", s.quadratic_scale),
+      word<LiveGroups>("groups", s.groups, kLiveGroups),
+      word<LiveSelect>("select", s.select, kLiveSelects),
       number("pool_bytes", s.pool_bytes),
       {"frame_bytes", "a list of whole numbers",
        [&s](const json::value& value) { return read_frame_bytes(value, s.frame_bytes); }},
       number("seed", s.seed),
   };
+  std::vector<Key> limits = limit_keys(s);
+  std::move(limits.begin(), limits.end(), std::back_inserter(keys));
+  return keys;
 }
 
-}  // namespace
-
-Result<LiveSettings> read_live_settings(const json::object& given) {
-  LiveSettings settings;
-  const std::vector<Key> keys = keys_of(settings);
+Result<void> read_keys(const json::object& given, const std::vector<Key>& keys) {
   for (const auto& [name, value] : given) {
     const Key* known = nullptr;
     std::vector<std::string_view> names;
@@ -155,7 +161,19 @@ Result<LiveSettings> read_live_settings(const json::object& given) {
     }
     if (!known->read(value)) return wrong_value(known->name, value, known->allowed);
   }
+  return {};
+}
+
+}  // namespace
+
+Result<LiveSettings> read_live_settings(const json::object& given) {
+  LiveSettings settings;
+  if (auto read = read_keys(given, keys_of(settings)); !read) return read.error();
   return settings;
+}
+
+Result<void> read_live_limits(const json::object& given, LiveSettings& settings) {
+  return read_keys(given, limit_keys(settings));
 }
 
 }  // namespace batchwright

@@ -162,15 +162,17 @@ Error at_event(std::size_t event, const std::string& message) {
   return {ErrorCode::invalid_argument, fmt::format("log[{}]: {}", event, message)};
 }
 
-Result<json::object> replay_log(const LiveSettings& settings, const json::array& log) {
+/// `given` are the settings without what follows from them.
+Result<json::object> replay_log(LiveSettings given, const LiveSettings& checked,
+                                const json::array& log) {
   NameNumbers producers, trainers;
-  CaseResult result(producers, settings.step_unit == StepUnit::lanes);
-  LivePool pool(settings);
+  CaseResult result(producers, checked.step_unit == StepUnit::lanes);
+  LivePool pool(checked);
   LiveResults results;
   std::uint64_t now_ms = 0;
   for (std::size_t event = 0; event < log.size(); ++event) {
     if (!log[event].is_object()) return at_event(event, "it is no object");
-    const auto logged = read_live_event(log[event].get_object(), settings, producers, trainers);
+    const auto logged = read_live_event(log[event].get_object(), given, producers, trainers);
     if (!logged) return at_event(event, logged.error().message);
     if (logged->at_ms < now_ms) {
       return at_event(event, fmt::format("at = {}; allowed: {} and up, as times do not fall",
@@ -199,7 +201,7 @@ Result<json::object> replay_case(const json::value& given) {
     replayed["expect"] = json::object{{"refused", checked.error().message}};
     return replayed;
   }
-  auto result = replay_log(*checked, log->get_array());
+  auto result = replay_log(*read, *checked, log->get_array());
   if (!result) return result.error();
   replayed["expect"] = *std::move(result);
   return replayed;

@@ -204,3 +204,24 @@ TEST_CASE(
   CHECK(!status.producers.at(10).connected);
   CHECK(status.producers.at(10).name == "actor100");
 }
+
+TEST_CASE("delivery: other limits let in what waits, and refuse what can never be") {
+  FeedSettings settings = live_feed(4);
+  settings.live->pool.pool_sequences = 4;
+  VirtualDesk desk(settings);
+  REQUIRE(desk.produce(kActor, "actor"));
+  REQUIRE(desk.produce(kOther, "other"));
+  desk.push(kActor, {{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}});  // the last one waits
+  desk.push(kOther, {{0, 60}});
+  CHECK_FALSE(desk.answer<wire::Accepted>(kActor));
+  LiveLimits limits = settings.live->pool;
+  limits.pool_sequences = 5;
+  limits.max_length = 50;
+  desk.adjust(limits);
+  CHECK(desk.answer<wire::Accepted>(kActor)->next == 5);
+  const auto refused = desk.answer<wire::Accepted>(kOther);
+  REQUIRE(refused);
+  CHECK(refused->next == 0);
+  CHECK(refused->text == "60 frames are more than live.max_length = 50");
+  CHECK(desk.status().pool_sequences == 5);
+}

@@ -62,6 +62,10 @@ class VirtualDesk {
     desk_.time_passed(now_);
     collect();
   }
+  void adjust(const LiveLimits& limits) {
+    desk_.adjust(limits, now_);
+    collect();
+  }
   /// So many milliseconds after it began; the desk hears of the time with what comes next.
   void set_time(std::uint64_t ms) { now_ = began_ + std::chrono::milliseconds(ms); }
 

@@ -155,6 +155,7 @@ struct SlotsNotGrown {
 };
 struct SettingsChanged {
   FeedAdjustments wanted;
+  std::optional<LiveLimits> limits{};  ///< Of a live feed.
 };
 /// The dataset's files are no longer those that the feed reads.
 struct DataOverwritten {

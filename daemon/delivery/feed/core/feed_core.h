@@ -157,6 +157,7 @@ class FeedCore {
   void await_step(const Subscription& subscription);
   bool refuse_if_gone(Subscription& subscription, const BatchId& id);
   void note_released(const Subscription& subscription);
+  void take_limits(const LiveLimits& limits);
   void tend_live();
   void note_turn();
 

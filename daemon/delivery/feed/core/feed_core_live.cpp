@@ -19,6 +19,14 @@ void FeedCore::take(LiveAsked event) {
   if (!has_failed()) parts_.live->on(event.client, std::move(event.asked), now_);
 }
 
+/// Its pool goes on with what it has.
+void FeedCore::take_limits(const LiveLimits& limits) {
+  LiveLimits& own = parts_.settings.live->pool;
+  if (own == limits) return;
+  own = limits;
+  parts_.live->adjust(limits, now_);
+}
+
 /// From now on all is assembled there, and what clients hold of the old one stays as it is.
 void FeedCore::take(SlotsGrown event) {
   slots_grow_ = false;

@@ -197,6 +197,7 @@ void FeedCore::count_lost(const BatchId& id, const SkippedSequence& skipped) {
 }
 
 void FeedCore::take(const SettingsChanged& event) {
+  if (parts_.live && event.limits && !has_failed()) take_limits(*event.limits);
   FeedAdjustments& own = parts_.settings;
   if (own == event.wanted) return;
   own = event.wanted;

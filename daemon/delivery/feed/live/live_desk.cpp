@@ -67,6 +67,13 @@ void LiveDesk::time_passed(Time now) {
   take_results();
 }
 
+void LiveDesk::adjust(const LiveLimits& limits, Time now) {
+  pass_time(now);
+  tell(LimitsChanged{limits});
+  settings_.pool = pool_.settings();
+  take_results();
+}
+
 std::optional<LiveDesk::Time> LiveDesk::next_deadline() const {
   auto next = pool_.next_deadline();
   for (const VersionWait& wait : version_waits_) {

@@ -57,6 +57,8 @@ class LiveDesk {
   void session_ended(SessionId session, Time now);
   bool has_session(SessionId session) const;
   void time_passed(Time now);
+  /// Its pool has these limits from now on; what waits for it is judged anew.
+  void adjust(const LiveLimits& limits, Time now);
   /// When time_passed() is due; empty: only after another call.
   std::optional<Time> next_deadline() const;
   /// What is to be sent, and was not taken before.
@@ -179,7 +181,7 @@ class LiveDesk {
     messages_.push_back({to, encode(std::move(body))});
   }
 
-  const LiveFeedSettings settings_;
+  LiveFeedSettings settings_;
   const std::uint64_t incarnation_;
   struct Clock {
     Time began;
