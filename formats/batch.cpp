@@ -62,11 +62,12 @@ flatbuffers::Offset<flatbuffers::Vector<T>> optional_vector(Builder& builder,
 
 flatbuffers::Offset<wire::LiveRows> lay_out_live(Builder& builder, const LiveRows* live) {
   if (live == nullptr) return {};
+  const auto epochs = optional_vector(builder, std::span(live->epochs));
   return wire::CreateLiveRows(
       builder, live->version, builder.CreateVector(live->versions),
       builder.CreateVector(live->versions_newest), builder.CreateVector(live->groups),
       builder.CreateVector(live->producers), builder.CreateVector(live->numbers),
-      builder.CreateVectorOfStrings(live->names), live->zeroed);
+      builder.CreateVectorOfStrings(live->names), live->zeroed, epochs);
 }
 
 /// Adds all but the tensors. Names and lists come before the table: FlatBuffers nests nothing.
@@ -98,8 +99,9 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
 /// Null: there is none.
 const char* flaw_of_live(const wire::LiveRows* live, std::size_t rows) {
   if (live == nullptr) return nullptr;
-  for (const auto* numbers :
-       {live->versions(), live->versions_newest(), live->groups(), live->numbers()}) {
+  for (const auto* numbers : {live->versions(), live->versions_newest(), live->groups(),
+                              live->numbers(), live->epochs()}) {
+    if (numbers == nullptr) continue;
     if (!is_aligned(numbers)) return "what it says of live rows is not aligned";
     if (numbers->size() != rows) return "what it says of live rows does not agree";
   }
@@ -128,9 +130,9 @@ std::uint64_t batch_bytes_bound(const BatchBound& bound) {
   // use and U of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
   const std::uint64_t rows = bound.rows * (44 + 4 * bound.tensors) + bound.key_bytes;
   const std::uint64_t tensors = bound.tensors * 320 + bound.name_bytes;
-  // A row of a live feed: four numbers of 8 bytes, one of 4, and at worst a producer's name with
+  // A row of a live feed: five numbers of 8 bytes, one of 4, and at worst a producer's name with
   // its offset, length, terminator and padding.
-  const std::uint64_t live = bound.live ? 512 + bound.rows * (52 + kMostNameBytes) : 0;
+  const std::uint64_t live = bound.live ? 512 + bound.rows * (60 + kMostNameBytes) : 0;
   const std::uint64_t bytes = bound.payload_bytes + rows + tensors + live + 2048;
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }

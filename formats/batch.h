@@ -44,8 +44,9 @@ struct LiveRows {
   std::vector<std::uint64_t> groups;     ///< kNoGroup: the row is in none.
   std::vector<std::uint32_t> producers;  ///< Places in `names`.
   std::vector<std::uint64_t> numbers;
-  std::vector<std::string> names;  ///< Of producers.
-  std::uint32_t zeroed = 0;        ///< Rows of weight 0, since they are stale.
+  std::vector<std::string> names;     ///< Of producers.
+  std::uint32_t zeroed = 0;           ///< Rows of weight 0, since they are stale.
+  std::vector<std::uint64_t> epochs;  ///< Of the plans they were forwarded from; empty: all 0.
 };
 
 /// All that a batch says beside its payload. What it points to outlives the call.

@@ -63,6 +63,9 @@ const char* flaw_of_push(const wire::Message& message) {
       return "a Push that does not join a row to each of its sequences";
     }
   }
+  if (push.epochs() == nullptr) return nullptr;
+  if (!is_aligned(push.epochs())) return "a Push that is not aligned";
+  if (push.epochs()->size() != sequences.size()) return "a Push without an epoch of each sequence";
   return nullptr;
 }
 

@@ -133,6 +133,7 @@ class Forwarder {
       origin = BW_ORIGIN_INIT;
       origin.version = version;
       origin.weight = rows_.weight(row);
+      origin.epoch = rows_.epoch();
     }
     return producer_->push({sequences, origins});
   }

@@ -24,6 +24,7 @@ class ForwardedRows {
   /// Valid until the next take().
   bw_sequence sequence(std::size_t row) const;
   float weight(std::size_t row) const;
+  std::uint64_t epoch() const { return batch_->header().epoch; }
   std::uint64_t bytes(std::size_t row) const;  ///< Of all of its values.
 
  private:

@@ -399,12 +399,12 @@ typedef struct bw_batch_header {
   uint64_t bytes;           /* of the batch, headers and payload */
   size_t tensor_count;
   uint32_t rehearsal; /* 1: of `worst_first`; it comes again at its place */
-  uint32_t shared;    /* 1: it lies in an arena; 0: in memory of its own: a message, or writable */
+  uint32_t shared;    /* 1: it lies in an arena; 0: in memory of its own (a message, or writable) */
   /* The memory that contains everything this header and its tensors point to: a mapping of the
      arena, the same for many batches, or the batch's own. Page-lock it only where it is shared. */
   const void* memory;
   uint64_t memory_bytes;
-  uint32_t writable; /* 1: the tensors' bytes may be written to; see bw_subscribe_options */
+  uint32_t writable; /* 1: tensors may be written to, by a cast; see bw_subscribe_options */
   /* Planned rows whose record is corrupt, of a feed with on_corrupt = "skip": left out, or, where
    * rows may be parts of sequences, all padding. There is always a row with frames. */
   uint32_t rows_lost;
@@ -419,10 +419,11 @@ typedef struct bw_batch_header {
   const float* weights;            /* 0: the row counts in no total above; also of order = "file" */
   const uint32_t* producers;       /* places for bw_batch_producer */
   const uint64_t* numbers;         /* of the sequences, as their producers count them */
-  uint64_t live_version; /* announced last at the cut: a row's staleness is this less its version */
+  uint64_t live_version; /* the last when the step was cut; less a row's version: its staleness */
   uint32_t producer_count;
-  uint32_t zeroed;      /* rows of weight 0, since they are too stale */
-  const uint32_t* uses; /* how often the row came before in the epoch; NULL: none did */
+  uint32_t zeroed;        /* rows of weight 0, since they are too stale */
+  const uint32_t* uses;   /* how often the row came before in the epoch; NULL: none did */
+  const uint64_t* epochs; /* of the plans that rows were forwarded from; NULL: all 0 */
 } bw_batch_header;
 
 /* One tensor of a batch: row-major, little-endian, without gaps, and read-only unless the header
@@ -478,8 +479,7 @@ BW_API void bw_memory_release(bw_memory* memory);
  * is not live), BW_UNSUPPORTED (an older daemon, or several endpoints), BW_TIMED_OUT,
  * BW_DISCONNECTED, BW_BUSY, BW_FORKED. */
 
-/* Versions are numbers from 0 to this one. */
-#define BW_LAST_VERSION ((uint64_t)1 << 62)
+#define BW_LAST_VERSION ((uint64_t)1 << 62) /* versions are numbers from 0 to this one */
 
 /* Announces a version of the model; call it before the weights are sent out: producers may push it
  * from then on. A lower one than the last is ignored, unless `restored` is 1: the model is one of a
@@ -513,8 +513,8 @@ BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
  *     }
  *     bw_producer_close(producer, 10000);
  *
- * A push returns when the daemon has the sequence, and not before: what was accepted is delivered
- * even if its producer ends. One that does not fit waits: so a slow trainer holds them back.
+ * A push returns once the daemon has the sequence: what was accepted is delivered even if its
+ * producer ends. One that does not fit waits: so a slow trainer holds its producers back.
  *
  * Lifetime: a producer has a session with the daemon of its own, and goes on when its connection is
  *   closed. When the daemon goes away, calls look for it as bw_next does, for `reconnect_ms` of the
@@ -602,9 +602,10 @@ typedef struct bw_origin {
   uint32_t group_size;     /* members; 0 without a group */
   float weight;            /* of its rows; 0 and up, and finite */
   const bw_of* of;         /* the row that it belongs to; NULL where the feed joins none */
+  uint64_t epoch;          /* of the plan that it was forwarded from; else 0 */
 } bw_origin;
 #define BW_ORIGIN_INIT \
-  { sizeof(bw_origin), 0, 0, BW_NO_GROUP, 0, 1.0F, NULL }
+  { sizeof(bw_origin), 0, 0, BW_NO_GROUP, 0, 1.0F, NULL, 0 }
 
 /* Pushes a sequence, which is copied, and returns when it is accepted; then `*number`, which may be
  * NULL, is its number: a producer's accepted sequences count from 0. Values are those of the first
@@ -689,7 +690,6 @@ typedef struct bw_outcomes_total {
 BW_API bw_status bw_outcomes(bw_producer* producer, int64_t timeout_ms, bw_outcomes_total* total);
 
 #define BW_MAX_OUTCOMES 65536
-
 /* What became of the sequences from number `first` on. `*count` is the number that `outcomes` has
  * place for, 1 to BW_MAX_OUTCOMES, and is set to how many there are: up to the last accepted. The
  * daemon remembers the last 65,536; older ones are BW_OUTCOME_UNKNOWN. */

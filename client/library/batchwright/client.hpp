@@ -158,6 +158,8 @@ class Batch {
   std::span<const std::uint64_t> groups() const { return rows(header().groups); }
   std::span<const float> weights() const { return rows(header().weights); }
   std::span<const std::uint64_t> numbers() const { return rows(header().numbers); }
+  /// Of the plans that they were forwarded from; empty: all are 0.
+  std::span<const std::uint64_t> epochs() const { return rows(header().epochs); }
   /// The name of a row's producer. `row` is below header().sequences, and the feed is live.
   std::string_view producer(std::size_t row) const {
     std::size_t size = 0;

@@ -56,9 +56,10 @@ struct Origin {
   std::uint32_t group_size = 0;
   float weight = 1.0F;
   const bw_of* of = nullptr;  ///< Of Batch::row(), where the feed joins rows.
+  std::uint64_t epoch = 0;
 
   bw_origin raw() const {
-    return {sizeof(bw_origin), version, version_newest, group, group_size, weight, of};
+    return {sizeof(bw_origin), version, version_newest, group, group_size, weight, of, epoch};
   }
 };
 

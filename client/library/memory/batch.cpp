@@ -82,6 +82,7 @@ void show_live(bw_batch_header& header, const wire::LiveRows& live) {
   header.live_version = live.version();
   header.producer_count = live.producer_names()->size();
   header.zeroed = live.zeroed();
+  if (live.epochs() != nullptr) header.epochs = live.epochs()->data();
 }
 
 bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {

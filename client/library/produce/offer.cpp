@@ -34,7 +34,7 @@ Payload frame_memory(std::uint64_t bytes) {
 bool Offer::has_place(std::size_t key_bytes, std::size_t fields, const bw_of* of) const {
   const std::size_t count = size() + 1;
   const std::size_t row = of != nullptr ? sizeof(wire::JoinedRow) : 0;
-  const std::size_t bytes = count * (sizeof(wire::OfferedSequence) + 4 * fields + row) +
+  const std::size_t bytes = count * (sizeof(wire::OfferedSequence) + 8 + 4 * fields + row) +
                             push_.keys.size() + key_bytes + kMessageBytes;
   if (of != nullptr && push_.of) {
     const bool is_alike =
@@ -70,6 +70,8 @@ void Offer::add(const Sequence& sequence, const bw_origin& origin) {
   for (const FieldValue& value : sequence.values) push_.lengths.push_back(value.length);
   push_.keys.insert(push_.keys.end(), sequence.key.begin(), sequence.key.end());
   bytes_.push_back(sequence.bytes);
+  if (origin.epoch != 0) push_.epochs.resize(size() - 1);
+  if (origin.epoch != 0 || !push_.epochs.empty()) push_.epochs.push_back(origin.epoch);
   if (origin.of == nullptr) return;
   const bw_of& of = *origin.of;
   if (!push_.of) {
@@ -119,6 +121,7 @@ void Offer::drop_first(std::size_t count) {
   push_.keys.erase(push_.keys.begin(), push_.keys.begin() + key_bytes);
   bytes_.erase(bytes_.begin(), bytes_.begin() + gone);
   if (push_.of) push_.of->rows.erase(push_.of->rows.begin(), push_.of->rows.begin() + gone);
+  if (!push_.epochs.empty()) push_.epochs.erase(push_.epochs.begin(), push_.epochs.begin() + gone);
 }
 
 /// False, and nothing has changed, when they do not all fit.

@@ -118,7 +118,7 @@ class BatchHeader(Structure):
         ("reserved", c_uint32), ("versions", c_void_p), ("versions_newest", c_void_p),
         ("groups", c_void_p), ("weights", c_void_p), ("producers", c_void_p),
         ("numbers", c_void_p), ("live_version", c_uint64), ("producer_count", c_uint32),
-        ("zeroed", c_uint32), ("uses", c_void_p),
+        ("zeroed", c_uint32), ("uses", c_void_p), ("epochs", c_void_p),
     ]
 
 
@@ -167,6 +167,7 @@ class Origin(Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("version", c_uint64), ("version_newest", c_uint64),
         ("group", c_uint64), ("group_size", c_uint32), ("weight", c_float), ("of", POINTER(Of)),
+        ("epoch", c_uint64),
     ]
 
 

@@ -98,6 +98,7 @@ class Figures:
     weights: Optional[np.ndarray[Any, Any]]
     numbers: Optional[np.ndarray[Any, Any]]
     producers: Optional[List[str]]
+    epochs: Optional[np.ndarray[Any, Any]]
     zeroed: int
     position: Position
 

@@ -59,6 +59,9 @@ TEST_CASE("command: forward carries whole epochs, and one that starts again goes
     REQUIRE(first.wait() == 0);
     Process second(forward(server, worker, {"--epochs", "2"}));
     CHECK(take(trainer, 20) == epoch);
+    const bw_batch_header& last = *bw_batch_get_header(trainer.batch());
+    REQUIRE(last.epochs != nullptr);
+    CHECK(last.epochs[0] == 1);
     REQUIRE_MESSAGE(second.wait() == 0, second.err());
     const auto said = boost::json::parse(second.out()).as_object();
     CHECK(said.at("first").to_number<int>() == 20);

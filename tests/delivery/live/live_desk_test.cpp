@@ -225,3 +225,24 @@ TEST_CASE("delivery: other limits let in what waits, and refuse what can never b
   CHECK(refused->text == "60 frames are more than live.max_length = 50");
   CHECK(desk.status().pool_sequences == 5);
 }
+
+TEST_CASE("delivery: rows say of which epoch of another plan they were forwarded") {
+  const TestServer server(live_feed(4));
+  RawTrainer trainer(server);
+  trainer.wait();
+  RawProducer producer(server, "server-1");
+  std::vector<Offered> sequences = {{0, 5}, {1, 9}, {2, 1}, {3, 30}};
+  sequences[1].epoch = 7;
+  sequences[3].epoch = 8;
+  CHECK(producer.push(sequences) == 4);
+  const auto batch = trainer.next();
+  REQUIRE(batch);
+  CHECK(batch->numbers == std::vector<std::uint64_t>{3, 1, 0, 2});
+  CHECK(batch->epochs == std::vector<std::uint64_t>{8, 7, 0, 0});
+  trainer.release(*batch);
+  trainer.wait();
+  CHECK(producer.push({{4, 5}, {5, 9}, {6, 1}, {7, 30}}) == 8);
+  const auto next = trainer.next();
+  REQUIRE(next);
+  CHECK(next->epochs.empty());
+}

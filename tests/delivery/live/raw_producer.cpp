@@ -97,6 +97,10 @@ LaidOutPush lay_out(const std::vector<Offered>& sequences, std::uint64_t at) {
     const auto bytes = bytes_of_sequence(each);
     laid.bytes.insert(laid.bytes.end(), bytes.begin(), bytes.end());
     push.keys.insert(push.keys.end(), key.begin(), key.end());
+    if (each.epoch != 0 || !push.epochs.empty()) {
+      push.epochs.resize(push.sequences.size());
+      push.epochs.back() = each.epoch;
+    }
     for (const std::uint32_t length : {each.length, each.length, 1U}) {
       push.lengths.push_back(length);
     }
@@ -247,6 +251,7 @@ std::optional<SeenBatch> RawTrainer::next() {
     seen.numbers.push_back(live->numbers()->Get(r));
     seen.versions.push_back(live->versions()->Get(r));
     seen.producers.push_back(live->producer_names()->Get(live->producers()->Get(r))->str());
+    if (live->epochs() != nullptr) seen.epochs.push_back(live->epochs()->Get(r));
   }
   if (live != nullptr) {
     seen.version = live->version();

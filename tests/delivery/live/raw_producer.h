@@ -23,6 +23,7 @@ struct Offered {
   std::uint64_t group = kNoGroup;
   std::uint32_t group_size = 0;
   float weight = 1;
+  std::uint64_t epoch = 0;
 };
 float x_value(std::uint64_t number, std::size_t i);
 std::int32_t id_value(std::uint64_t number, std::size_t i);
@@ -81,6 +82,7 @@ struct SeenBatch {
   std::vector<float> weights;
   std::vector<std::uint64_t> versions;
   std::vector<std::string> producers;  ///< Of each row.
+  std::vector<std::uint64_t> epochs;   ///< Empty: it has none.
   std::uint64_t version = 0;
   std::uint32_t zeroed = 0;
   std::uint64_t batch_frames = 0;

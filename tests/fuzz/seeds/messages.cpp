@@ -214,6 +214,7 @@ void fill(wire::PushT& push, Choices& input) {
     push.lengths.push_back(small_or_any<std::uint32_t>(input));
     push.keys.push_back('k');
   }
+  if (input.byte() % 4 == 0) push.epochs.assign(push.sequences.size(), input.byte());
   if (input.byte() % 2 == 0) return;
   push.of = std::make_unique<wire::OfT>();
   push.of->feed = "train";

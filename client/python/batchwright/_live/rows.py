@@ -88,6 +88,15 @@ class LiveRows:
         return self._live("numbers", _I8)
 
     @property
+    def epochs(self) -> Optional[np.ndarray[Any, Any]]:
+        """Epochs of the plans that rows were forwarded from (`batchwright forward`), int64 [B]; 0 for
+        others."""
+        header = self._held().header
+        if header.versions and not header.epochs:
+            return np.zeros(header.sequences, _I8)
+        return self._live("epochs", _I8)
+
+    @property
     def producers(self) -> Optional[List[str]]:
         """Names of the rows' producers."""
         slot, size = self._held(), ctypes.c_size_t()

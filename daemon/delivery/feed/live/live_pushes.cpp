@@ -107,6 +107,7 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
   sequence->group = origin.group();
   sequence->group_size = origin.group_size();
   sequence->weight = origin.weight();
+  if (!push.epochs.empty()) sequence->epoch = push.epochs.at(under_way.next);
   if (auto joined = join(under_way, *sequence); !joined) {
     return Error{joined.error().code,
                  fmt::format("sequence {}: {}", number, joined.error().message)};

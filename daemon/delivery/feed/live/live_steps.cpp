@@ -182,6 +182,7 @@ LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>&
     batch.says.groups.push_back(sequence->group);
     batch.says.producers.push_back(place->second);
     batch.says.numbers.push_back(row.number);
+    batch.says.epochs.push_back(sequence->epoch);
     batch.says.zeroed += row.zeroed ? 1 : 0;
     batch.figures.frames += length;
     batch.figures.batch_length = std::max(batch.figures.batch_length, length);
@@ -190,6 +191,10 @@ LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>&
     batch.figures.unweighted_frames += length;
   }
   batch.figures.rows = static_cast<std::uint32_t>(rows.size());
+  const auto& epochs = batch.says.epochs;
+  if (std::all_of(epochs.begin(), epochs.end(), [](auto epoch) { return epoch == 0; })) {
+    batch.says.epochs.clear();
+  }
   return batch;
 }
 
