@@ -125,6 +125,7 @@ constexpr MessageKind kKinds[] = {
     {Body::AwaitVersion, Sender::client},
     {Body::Version, Sender::daemon},
     {Body::EndFeed, Sender::client},
+    {Body::KeepFrom, Sender::client},
 };
 
 constexpr bool each_kind_has_its_row() {

@@ -34,6 +34,7 @@ enum class Ability : std::uint64_t {
   live = 1 << 4,        ///< A client can push sequences to live feeds, and announce versions.
   push_parts = 1 << 5,  ///< The frame of a Push can come in parts.
   ends = 1 << 6,        ///< The daemon answers EndFeed.
+  keep_from = 1 << 7,   ///< Steps of a live feed are kept for a trainer that begins again.
 };
 
 /// The abilities that one side names, or that both have named: only those are used. A peer that is
@@ -63,7 +64,8 @@ class Abilities {
 /// What this code can do, as a daemon and as a client.
 inline constexpr Abilities kAbilities{Ability::returns,  Ability::parts, Ability::waits,
                                       Ability::upcoming, Ability::live,  Ability::push_parts,
-                                      Ability::ends};
+                                      Ability::ends,
+                                      Ability::keep_from};
 
 /// Most batches that one ListUpcoming asks for.
 inline constexpr std::uint32_t kMostUpcoming = 1024;

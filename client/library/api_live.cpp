@@ -10,6 +10,10 @@ static_assert(BW_LAST_VERSION == kLastVersion);
 
 namespace {
 
+bw_status report_unknown(const char* feed) {
+  return report({ErrorCode::not_found, fmt::format("there is no live feed \"{}\"", feed)});
+}
+
 bw_status answer_to_c(const Result<wire::VersionT>& answer, std::uint64_t* version) {
   if (!answer) return report(answer.error());
   if (version != nullptr) *version = answer->version;
@@ -46,6 +50,17 @@ bw_status bw_wait_version(bw_connection* connection, const char* feed, uint64_t 
     return answer_to_c(session.await_version(std::move(question),
                                              session.after(std::chrono::milliseconds(timeout_ms))),
                        version);
+  });
+}
+
+bw_status bw_keep_from(bw_connection* connection, const char* feed, uint64_t step) {
+  return with_live(connection, feed, [&](Session& session, bool is_known) {
+    if (!is_known) return report_unknown(feed);
+    wire::KeepFromT mark;
+    mark.feed = feed;
+    mark.step = step;
+    const auto marked = session.keep_from(std::move(mark));
+    return marked ? static_cast<bw_status>(BW_OK) : report(marked.error());
   });
 }
 

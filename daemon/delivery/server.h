@@ -152,6 +152,7 @@ class Server {
   template <class Table>
   void on_version(const Received& received);
   void on_end_feed(const Received& received);
+  void on_keep_from(const Received& received);
   Feed* live_feed(const Received& received, const flatbuffers::String* name, Error& why);
   Feed* feed_of_producer(const Received& received, std::uint32_t producer);
   void refuse_producer(const Received& received, std::uint32_t producer, const Error& error);

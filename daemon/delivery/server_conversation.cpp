@@ -33,6 +33,7 @@ constexpr Server::Handler Server::kHandlers[] = {
     {wire::Body::Advance, true, &Server::on_version<wire::Advance>},
     {wire::Body::AwaitVersion, true, &Server::on_version<wire::AwaitVersion>},
     {wire::Body::EndFeed, true, &Server::on_end_feed},
+    {wire::Body::KeepFrom, true, &Server::on_keep_from},
 };
 
 const Server::Handler* Server::handler_of(wire::Body kind) {

@@ -104,6 +104,17 @@ void Server::on_end_feed(const Received& received) {
   refuse_producer(received, 0, why);
 }
 
+/// It has no answer: where the feed is away, its steps are as well.
+void Server::on_keep_from(const Received& received) {
+  const auto& request = *received.message.as<wire::KeepFrom>();
+  Error why;
+  Feed* const feed = live_feed(received, request.feed(), why);
+  if (feed == nullptr) return;
+  wire::KeepFromT mark;
+  mark.step = request.step();
+  feed->ask(received.session->client, std::move(mark));
+}
+
 template void Server::on_producer<wire::Claim>(const Received&);
 template void Server::on_producer<wire::Abandon>(const Received&);
 template void Server::on_producer<wire::CloseProducer>(const Received&);

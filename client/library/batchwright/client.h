@@ -474,8 +474,8 @@ BW_API void bw_memory_release(bw_memory* memory);
  * model it was made. Its batches come by bw_subscribe and bw_next, as those of any feed, with what
  * is known of their rows in the header. It has one epoch, 0.
  *
- * The three calls here take a connection of one endpoint, and the place of bw_next on it: one
- * thread at a time. Errors of all three: BW_NOT_FOUND (no such feed), BW_INVALID_ARGUMENT (the feed
+ * The calls here take a connection of one endpoint, and the place of bw_next on it: one thread at a
+ * time. Errors of all of them: BW_NOT_FOUND (no such feed), BW_INVALID_ARGUMENT (the feed
  * is not live), BW_UNSUPPORTED (an older daemon, or several endpoints), BW_TIMED_OUT,
  * BW_DISCONNECTED, BW_BUSY, BW_FORKED. */
 
@@ -495,8 +495,13 @@ BW_API bw_status bw_advance(bw_connection* connection, const char* feed, uint64_
 BW_API bw_status bw_wait_version(bw_connection* connection, const char* feed, uint64_t above,
                                  int64_t timeout_ms, uint64_t* version);
 
-/* Ends a live feed: no more will come. Waiting claims and pushes get BW_END, the rest is delivered in
- * short steps, then bw_next returns BW_END. Returns as bw_advance does. */
+/* Has steps from this one on kept, so that a trainer may begin again there: in as many bytes as the
+ * pool has, the oldest go first. The lowest mark of all connections counts; that of one that ended,
+ * until another marks a later step. At a step that is gone bw_subscribe says which is kept. */
+BW_API bw_status bw_keep_from(bw_connection* connection, const char* feed, uint64_t step);
+
+/* No more will come: waiting claims and pushes get BW_END, the rest is delivered in short steps, and
+ * then bw_next returns BW_END. Returns as bw_advance does. */
 BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
 
 /* ---- live feeds: producers --------------------------------------------------------------- */
@@ -517,8 +522,7 @@ BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
  * producer ends. One that does not fit waits: so a slow trainer holds its producers back.
  *
  * Lifetime: a producer has a session with the daemon of its own, and goes on when its connection is
- *   closed. When the daemon goes away, calls look for it as bw_next does, for `reconnect_ms` of the
- *   connection, and go on where they were: what was not accepted is offered again.
+ *   closed. When the daemon goes away, calls look for it as bw_next does, and go on where they were.
  * Threads: a producer is used by one thread at a time, and a second one gets BW_BUSY; it may move
  *   between threads. Producers have nothing in common, and block no bw_next.
  *   bw_producer_close may come while another thread is in a call, which then ends with
@@ -621,10 +625,9 @@ typedef struct bw_origin {
 BW_API bw_status bw_push(bw_producer* producer, const bw_sequence* sequence,
                          const bw_origin* origin, int64_t timeout_ms, uint64_t* number);
 
-/* The same for `count` sequences, at less cost; they get numbers in their order. `origins` has one
- * for each sequence, or is NULL. `*accepted`, which may be NULL, is how many were accepted: with an
- * error the sequence at that place is the first that was not, and the text is about it. Before
- * anything is sent all are checked, except for NaN. */
+/* The same for `count` sequences, at less cost. `origins` has one for each, or is NULL. `*accepted`,
+ * which may be NULL, is how many were accepted: with an error the sequence at that place is the
+ * first that was not. Before anything is sent all are checked, except for NaN. */
 BW_API bw_status bw_push_many(bw_producer* producer, const bw_sequence* sequences, size_t count,
                               const bw_origin* origins, int64_t timeout_ms, size_t* accepted);
 
@@ -644,8 +647,7 @@ BW_API void* bw_room_field(const bw_room* room, size_t field, uint64_t* bytes);
  * without a room, or out of memory. */
 BW_API bw_memory* bw_room_memory(const bw_room* room);
 
-/* Pushes what was written, as bw_push does, and ends the room. After an error the room is as
- * before, and may be committed again. */
+/* Pushes what was written, and ends the room. After an error it may be committed again. */
 BW_API bw_status bw_commit(bw_room* room, const char* key, size_t key_bytes,
                            const bw_origin* origin, int64_t timeout_ms, uint64_t* number);
 

@@ -215,6 +215,10 @@ class LiveFeed {
     check(bw_wait_version(connection_->raw(), feed_.c_str(), above, limit.count(), &version));
     return version;
   }
+  /// Has steps from this one on kept. Errors: those of bw_keep_from().
+  void keep_from(std::uint64_t step) const {
+    check(bw_keep_from(connection_->raw(), feed_.c_str(), step));
+  }
   /// No more will come. Errors: those of bw_end_feed().
   void end() const { check(bw_end_feed(connection_->raw(), feed_.c_str())); }
 

@@ -65,11 +65,12 @@ class Session : public std::enable_shared_from_this<Session> {
   /// those of the daemon's plans. Errors: as bw_subscription_upcoming() says. Threads: the turn.
   Result<Upcoming> upcoming(ClientSubscription& subscription, std::uint32_t count,
                             const Deadline& deadline);
-  /// Announces a version of a live feed, within the connection's limit; waits for one; ends the
-  /// feed. Errors: as bw_advance(), bw_wait_version() and bw_end_feed() say, except for those that
-  /// the answer has. Threads: the turn.
+  /// Announces a version of a live feed, within the connection's limit; waits for one; marks a
+  /// step; ends the feed. Errors: as bw_advance(), bw_wait_version(), bw_keep_from() and
+  /// bw_end_feed() say, except for those that the answer has. Threads: the turn.
   Result<wire::VersionT> advance(wire::AdvanceT what);
   Result<wire::VersionT> await_version(wire::AwaitVersionT what, const Deadline& deadline);
+  Result<void> keep_from(wire::KeepFromT what);
   Result<void> end_feed(wire::EndFeedT what, bool is_known);
   /// The end of a wait that begins now. Threads: any.
   Deadline after(std::chrono::milliseconds limit) const { return {limit, link_.now()}; }

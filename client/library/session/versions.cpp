@@ -83,4 +83,18 @@ Result<void> Session::end_feed(wire::EndFeedT what, bool is_known) {
   return {};
 }
 
+/// It has no answer.
+Result<void> Session::keep_from(wire::KeepFromT what) {
+  if (!take_turn()) return busy();
+  const Turn turn(*this);
+  if (auto live = await_live(after(link_.settings().limit)); !live) return live.error();
+  if (!link_.has(Ability::keep_from)) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("the daemon at {} is too old to keep steps", link_.endpoint())};
+  }
+  send(encode(std::move(what)));
+  if (failure_) return *failure_;
+  return {};
+}
+
 }  // namespace batchwright

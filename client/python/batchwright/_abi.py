@@ -225,6 +225,7 @@ _FUNCTIONS = {
     "bw_batch_producer": (c_void_p, [c_void_p, c_size_t, c_void_p]),
     "bw_advance": (c_int32, [c_void_p, c_char_p, c_uint64, c_int32, c_int32]),
     "bw_wait_version": (c_int32, [c_void_p, c_char_p, c_uint64, c_int64, c_void_p]),
+    "bw_keep_from": (c_int32, [c_void_p, c_char_p, c_uint64]),
     "bw_end_feed": (c_int32, [c_void_p, c_char_p]),
     "bw_produce": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "bw_producer_get_info": (c_int32, [c_void_p, c_void_p]),
@@ -299,6 +300,7 @@ memory_release = _function("bw_memory_release")
 batch_producer = _function("bw_batch_producer")
 advance = _function("bw_advance")
 wait_version = _function("bw_wait_version")
+keep_from = _function("bw_keep_from")
 end_feed = _function("bw_end_feed")
 produce = _function("bw_produce")
 producer_get_info = _function("bw_producer_get_info")

@@ -53,6 +53,7 @@ struct Trainer {
       ended.push_back(end->feed()->str());
       if (end->question() != 0 && !holds_answers) say(end->question(), end_code);
     }
+    if (const auto* mark = message.as<wire::KeepFrom>()) marks.push_back(mark->step());
   }
   void say(std::uint32_t question, ErrorCode code = {}) {
     wire::VersionT answer;
@@ -84,6 +85,7 @@ struct Trainer {
   std::vector<wire::AdvanceT> advances;
   std::vector<wire::AwaitVersionT> questions;
   std::vector<std::string> ended;
+  std::vector<std::uint64_t> marks;  ///< Steps of KeepFrom.
 };
 
 }  // namespace
@@ -147,6 +149,21 @@ TEST_CASE("client: a daemon that answers no end is told, and not waited for") {
   REQUIRE_FALSE(unknown);
   CHECK(unknown.error().code == ErrorCode::not_found);
   CHECK(run.ended.size() == 1);
+}
+
+TEST_CASE("client: a mark is said without an answer, and to no daemon that is too old for it") {
+  for (const bool is_old : {false, true}) {
+    CAPTURE(is_old);
+    Trainer run(is_old ? Abilities{Ability::live} : kAbilities);
+    wire::KeepFromT mark;
+    mark.feed = "rollouts";
+    mark.step = 7;
+    const auto said = run.session->keep_from(std::move(mark));
+    CHECK(said.has_value() == !is_old);
+    if (is_old) CHECK(said.error().code == ErrorCode::unsupported);
+    REQUIRE(run.advance(4));  // what was said before has arrived
+    CHECK(run.marks == std::vector<std::uint64_t>(is_old ? 0 : 1, 7));
+  }
 }
 
 TEST_CASE("client: a version is announced to the daemon that comes back, too") {

@@ -219,3 +219,115 @@ TEST_CASE("delivery: a position in a live feed that has begun anew is refused wi
   CHECK(other.refused()->message.find("the live feed has begun anew, and a subscription without a "
                                       "position goes on") != std::string::npos);
 }
+
+TEST_CASE(
+    "delivery: steps are kept from the lowest mark on, and that of the dead until a later one") {
+  VirtualDesk desk(live_feed(4));
+  REQUIRE(desk.produce(kActor, "actor"));
+  const auto train = [&desk](std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t step = from; step < to; ++step) {
+      desk.push(kActor, offered_four(4 * step));
+      desk.take(kTrainer, step);
+      desk.release(kTrainer, step + 1);
+    }
+  };
+  train(0, 2);
+  CHECK(desk.desk().first_kept() == Step{2});
+  desk.mark(kTrainer, 2);
+  desk.mark(kOther, 3);
+  train(2, 6);
+  CHECK(desk.desk().first_kept() == Step{2});
+  CHECK(desk.desk().first_asked_for() == Step{6});  // where a newcomer begins
+  CHECK(desk.rows(2) == four_of("actor", 8));
+  CHECK(desk.outcomes(kActor)->outcomes == std::vector<wire::Outcome>(24, wire::Outcome::done));
+  desk.end_session(kTrainer);
+  desk.mark(kOther, 2);
+  train(6, 7);
+  CHECK(desk.desk().first_kept() == Step{2});
+  desk.mark(kOther, 5);
+  train(7, 8);
+  CHECK(desk.desk().first_kept() == Step{5});
+  CHECK(desk.rows(4).empty());
+  CHECK(desk.rows(5) == four_of("actor", 20));
+}
+
+TEST_CASE("delivery: marked steps have as many bytes as the pool, and the oldest go first") {
+  FeedSettings settings = live_feed(4);
+  settings.live->pool.pool_bytes = 64 * 1024;
+  VirtualDesk desk(settings);
+  REQUIRE(desk.produce(kActor, "actor"));
+  desk.mark(kTrainer, 0);
+  for (std::uint64_t step = 0; step < 50; ++step) {
+    desk.push(kActor,
+              {{4 * step, 100}, {4 * step + 1, 100}, {4 * step + 2, 100}, {4 * step + 3, 100}});
+    desk.take(kTrainer, step);
+    REQUIRE(desk.rows(step) == four_of("actor", 4 * step));
+    desk.release(kTrainer, step + 1);
+  }
+  // A step has 4 x (100 x 12 + 4) bytes: 13 of them are within the limit.
+  CHECK(desk.desk().first_kept() == Step{50 - 13});
+}
+
+TEST_CASE("delivery: marked steps leave each producer half of its area") {
+  VirtualDesk desk(live_feed(4));
+  auto area = ProducerArea::create(1 << 16);
+  REQUIRE(area);
+  const WrittenArea written(*area);
+  REQUIRE(desk.produce(kActor, "actor", written.shared()));
+  desk.mark(kTrainer, 0);
+  std::size_t freed = 0;
+  for (std::uint64_t step = 0; step < 50; ++step) {
+    written.push(desk, kActor,
+                 {{4 * step, 100}, {4 * step + 1, 100}, {4 * step + 2, 100}, {4 * step + 3, 100}});
+    desk.take(kTrainer, step);
+    desk.release(kTrainer, step + 1);
+    while (const auto told = desk.answer<wire::Freed>(kActor)) freed += told->numbers.size();
+  }
+  CHECK(desk.desk().first_kept() == Step{50 - 6});
+  CHECK(freed == 4 * (50 - 6));
+}
+
+TEST_CASE("delivery: a trainer goes on at its mark, and before it is told where it can") {
+  const TestServer server(live_feed(4));
+  RawProducer producer(server, "actor");
+  const auto mark = [](RawTrainer& trainer, std::uint64_t step) {
+    wire::KeepFromT wanted;
+    wanted.feed = "live";
+    wanted.step = step;
+    trainer.client().send(std::move(wanted));
+  };
+  std::vector<std::vector<std::uint64_t>> numbers;
+  wire::SubscribeT request;
+  {
+    RawTrainer trainer(server);
+    REQUIRE(trainer.subscribed());
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      trainer.wait();
+      CHECK(producer.push(offered_four(4 * step)) == 4 * step + 4);
+      const auto batch = trainer.next();
+      REQUIRE(batch);
+      numbers.push_back(batch->numbers);
+      if (step == 1) mark(trainer, 2);
+      trainer.release(*batch);
+    }
+    request.fingerprint = std::make_unique<wire::Fingerprint>(*trainer.subscribed()->fingerprint);
+    trainer.client().send(wire::ByeT{});
+  }
+  request.step = 2;
+  RawTrainer again(server, request);
+  for (std::uint64_t step = 2; step < 4; ++step) {
+    again.wait();
+    const auto batch = again.next();
+    REQUIRE(batch);
+    CHECK(batch->ticket.step == step);
+    CHECK(batch->numbers == numbers[step]);
+    again.release(*batch);
+  }
+  request.step = 1;
+  RawTrainer late(server, request);
+  late.wait();
+  CHECK_FALSE(late.next());
+  REQUIRE(late.refused());
+  CHECK(late.refused()->code == static_cast<std::uint16_t>(ErrorCode::not_found));
+  CHECK(late.refused()->message == "step 1 of feed live is kept no longer; the first that is: 2");
+}

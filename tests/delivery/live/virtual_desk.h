@@ -121,6 +121,12 @@ class VirtualDesk {
     desk_.keep_from(Step{before});
     collect();
   }
+  /// Steps from this one on are to be kept.
+  void mark(SessionId trainer, std::uint64_t step) {
+    wire::KeepFromT mark;
+    mark.step = step;
+    ask(trainer, std::move(mark));
+  }
   void leave(SessionId trainer) {
     desk_.left({trainer, {1}}, now_);
     collect();

@@ -291,6 +291,11 @@ void fill(wire::EndFeedT& end, Choices& input) {
   end.question = small_or_any<std::uint32_t>(input);
 }
 
+void fill(wire::KeepFromT& mark, Choices& input) {
+  mark.feed = input.byte() % 8 == 0 ? "train" : "live";
+  mark.step = small_or_any<std::uint64_t>(input);
+}
+
 template <class TableT>
 wire::MessageT filled(Choices& input) {
   TableT body;
@@ -338,6 +343,7 @@ constexpr Row kRows[] = {
     {Body::AwaitVersion, filled<wire::AwaitVersionT>},
     {Body::Version, filled<wire::VersionT>},
     {Body::EndFeed, filled<wire::EndFeedT>},
+    {Body::KeepFrom, filled<wire::KeepFromT>},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Body::MAX), "each kind has its row");
 

@@ -123,6 +123,41 @@ def test_the_state_of_a_lane_goes_on_from_step_to_step(endpoint):
     assert {0, 4} <= sizes
 
 
+def test_a_trainer_that_starts_again_at_its_mark_gets_the_same_steps(endpoint):
+    from batchwright.torch import BatchDataset
+
+    def produce():
+        with batchwright.connect(endpoint) as connection:
+            with connection.live("rollouts").producer("marked") as out:
+                push_groups(out, 8, [])
+
+    def take(dataset, from_index, batches):
+        for batch in dataset:
+            if batch.index >= from_index:
+                batches[batch.index] = list(batch.numbers), list(batch.epochs)
+            if len(batches) == 4: break
+            yield batch
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    first, again, state = {}, {}, None
+    with BatchDataset(endpoint, "rollouts", timeout=served.SECONDS) as dataset:
+        for batch in dataset:
+            if batch.index % 2 == 1:
+                dataset.keep_from(batch.step + 1)
+                state, after = dataset.state_dict(), batch.index + 1
+                break
+        for _ in take(dataset, after, first): pass
+    with BatchDataset(endpoint, "rollouts", timeout=served.SECONDS) as dataset:
+        dataset.load_state_dict(state)
+        for _ in take(dataset, 0, again): pass
+        with pytest.raises(batchwright.Error, match="step"):
+            dataset.keep_from(-1)
+    producer.join(served.SECONDS)
+    assert again == first and sorted(first) == list(range(after, after + 4))
+    assert all(epochs == [0] * len(numbers) for numbers, epochs in first.values())
+
+
 def test_what_does_not_fit_the_fields_is_refused_before_it_is_sent(endpoint):
     tokens = numpy.arange(5, dtype=numpy.int32)
     nothing = numpy.full(5, numpy.nan, numpy.float32)

@@ -126,6 +126,19 @@ class LiveFeed(Own):
                 raise TimedOutError(f'no version of feed "{self.name}" above {above} within '
                                     f"{timeout:g} s; the last one is {version.value}")
 
+    def keep_from(self, step: int) -> None:
+        """Has steps from this one on kept, where a trainer may begin again: say it with each
+        checkpoint. They are kept beside the pool, in as many bytes as it has, and the oldest go first. Errors:
+        UnsupportedError (an older daemon)."""
+        if isinstance(step, bool) or not 0 <= step < 1 << 64:
+            raise InvalidArgumentError(f"step is {step!r}; it is 0 and up")
+
+        def ask() -> None:
+            with self._connection._handle() as raw:
+                _abi.check(_abi.keep_from(raw, self._name, step))
+
+        interruptible(ask)
+
     def end(self) -> None:
         """Ends the feed: claims and pushes that wait return None, what is there is delivered, and
         behind it the trainers' loops end."""
@@ -160,3 +173,8 @@ class Trained:
         """Announces a version of the model; see `LiveFeed.advance()`. Errors: InvalidArgumentError
         for a feed that has a dataset."""
         self._trained_feed().live.advance(version, restored=restored, replays=replays)
+
+    def keep_from(self, step: int) -> None:
+        """Has the feed keep its steps from this one on; see `LiveFeed.keep_from()`. Errors:
+        InvalidArgumentError for a feed that has a dataset."""
+        self._trained_feed().live.keep_from(step)

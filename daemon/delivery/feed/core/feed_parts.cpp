@@ -219,7 +219,7 @@ Step FeedParts::live_start(const Subscription& newcomer) const {
       if (with_it && other.terms.anywhere) return other.terms.first_step;
     }
   }
-  return live->first_kept();
+  return live->first_asked_for();
 }
 
 /// Its next batch is in no slot, or none may be taken for it, until other clients have released

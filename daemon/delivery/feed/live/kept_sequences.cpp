@@ -15,7 +15,7 @@ void KeptSequences::add(std::shared_ptr<const PushedSequence> sequence, Producer
 void KeptSequences::leave_pool(std::uint64_t arrival) {
   const auto found = all_.find(arrival);
   if (found == all_.end() || !std::exchange(found->second.in_pool, false)) return;
-  if (found->second.steps != 0) beside_pool_ += found->second.sequence->bytes();
+  if (found->second.steps != 0) count_beside(found->second, true);
   free_if_unused(found);
 }
 
@@ -31,7 +31,7 @@ void KeptSequences::keep_from(std::uint64_t step) {
     for (const std::uint64_t arrival : steps_.begin()->second) {
       const auto found = all_.find(arrival);
       Kept& kept = found->second;
-      if (--kept.steps == 0 && !kept.in_pool) beside_pool_ -= kept.sequence->bytes();
+      if (--kept.steps == 0 && !kept.in_pool) count_beside(kept, false);
       free_if_unused(found);
     }
     steps_.erase(steps_.begin());
@@ -42,6 +42,16 @@ void KeptSequences::let_go(std::uint64_t arrival) {
   const auto found = all_.find(arrival);
   found->second.held = false;
   free_if_unused(found);
+}
+
+void KeptSequences::count_beside(const Kept& kept, bool in) {
+  const std::uint64_t bytes = kept.sequence->bytes();
+  in ? beside_pool_ += bytes : beside_pool_ -= bytes;
+  has_grown_ = has_grown_ || in;
+  if (!kept.in_area) return;
+  if (kept.producer >= of_areas_.size()) of_areas_.resize(std::size_t{kept.producer} + 1);
+  std::uint64_t& of_area = of_areas_[kept.producer];
+  in ? of_area += bytes : of_area -= bytes;
 }
 
 void KeptSequences::free_if_unused(std::map<std::uint64_t, Kept>::iterator of) {

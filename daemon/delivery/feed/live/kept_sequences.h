@@ -46,8 +46,14 @@ class KeptSequences {
   /// Sequences in the pool, and in steps.
   std::size_t size() const { return all_.size(); }
   std::uint64_t bytes() const { return bytes_; }  ///< Of all of them.
-  /// Bytes of sequences that are in steps alone.
+  /// Bytes of sequences that are in steps alone; and of those in a producer's areas.
   std::uint64_t bytes_beside_pool() const { return beside_pool_; }
+  std::uint64_t area_bytes_beside_pool(ProducerId producer) const {
+    return producer < of_areas_.size() ? of_areas_[producer] : 0;
+  }
+  /// Whether these have grown since note_looked().
+  bool has_grown() const { return has_grown_; }
+  void note_looked() { has_grown_ = false; }
   /// The first step that is kept; `none` if none is.
   std::uint64_t first_step(std::uint64_t none) const {
     return steps_.empty() ? none : steps_.begin()->first;
@@ -62,6 +68,7 @@ class KeptSequences {
     bool held = false;
     std::uint32_t steps = 0;
   };
+  void count_beside(const Kept& kept, bool in);
   void free_if_unused(std::map<std::uint64_t, Kept>::iterator of);
 
   Freed freed_;
@@ -69,6 +76,8 @@ class KeptSequences {
   std::map<std::uint64_t, std::vector<std::uint64_t>> steps_;
   std::uint64_t bytes_ = 0;
   std::uint64_t beside_pool_ = 0;
+  std::vector<std::uint64_t> of_areas_;  ///< The same in areas, by producer.
+  bool has_grown_ = false;
 };
 
 }  // namespace batchwright

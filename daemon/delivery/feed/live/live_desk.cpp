@@ -51,11 +51,12 @@ void LiveDesk::session_ended(SessionId session, Time now) {
   pass_time(now);
   for (const ProducerKey& key : producers_.keys_of(session)) close(*producers_.find(key));
   std::erase_if(version_waits_, [session](const auto& each) { return each.session == session; });
+  trainers_.session_ended(session);
   take_results();
 }
 
 bool LiveDesk::has_session(SessionId session) const {
-  return !producers_.keys_of(session).empty() ||
+  return !producers_.keys_of(session).empty() || trainers_.has_mark(session) ||
          std::any_of(version_waits_.begin(), version_waits_.end(),
                      [session](const auto& each) { return each.session == session; });
 }
@@ -297,6 +298,10 @@ void LiveDesk::end() {
     told.ended = true;
     send(key.session, std::move(told));
   }
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::KeepFromT& mark) {
+  trainers_.mark(client.session, Step{mark.step});
 }
 
 void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& error) {

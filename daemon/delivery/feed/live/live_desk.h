@@ -77,9 +77,12 @@ class LiveDesk {
   /// No trainer asks for steps before this one. Where one that is far behind does, its steps are
   /// kept up to the bytes of the pool; those from `queued` on whatever their bytes are, since the
   /// queue gives each of its batches to some worker.
+  /// Behind a mark steps are kept as well, as far as they leave room for those that follow.
   void keep_from(Step step, std::optional<Step> queued = {});
-  /// The first step that can still be assembled.
+  /// The first step that can still be assembled; and the first of those that are kept for more than
+  /// a mark.
   Step first_kept() const { return Step{gate_.source().first_kept()}; }
+  Step first_asked_for() const { return std::max(first_kept(), trainers_.asked_from()); }
   /// Whether there are more steps, or the feed has ended, since this was asked last.
   bool take_news() { return gate_.take_news(); }
 
@@ -133,6 +136,7 @@ class LiveDesk {
   void handle(const ClientInfo& client, const wire::AdvanceT& advance);
   void handle(const ClientInfo& client, const wire::AwaitVersionT& question);
   void handle(const ClientInfo& client, const wire::EndFeedT& request);
+  void handle(const ClientInfo& client, const wire::KeepFromT& mark);
   void end();
   LiveProducer* producer_of(const ClientInfo& client, std::uint32_t number);
   void refuse(SessionId to, std::uint32_t producer, const Error& error);
@@ -157,6 +161,7 @@ class LiveDesk {
   static void add_free_lane(std::uint32_t nobody, LiveBatch& batch);
   void freed(ProducerId id, const PushedSequence& sequence, bool in_area);
   void catch_up(LiveTrainer& trainer);
+  bool is_area_crowded();
   std::uint32_t length_of(const PushedSequence& sequence) const {
     return sequence.fields[settings_.schema.primary()].length;
   }

@@ -45,8 +45,8 @@ inline PushAsked to_push_asked(const wire::Push& push, std::span<const std::byte
   return asked;
 }
 
-using LiveRequest =
-    std::variant<ProduceAsked, PushAsked, wire::ClaimT, wire::AbandonT, wire::CloseProducerT,
-                 wire::ListOutcomesT, wire::AdvanceT, wire::AwaitVersionT, wire::EndFeedT>;
+using LiveRequest = std::variant<ProduceAsked, PushAsked, wire::ClaimT, wire::AbandonT,
+                                 wire::CloseProducerT, wire::ListOutcomesT, wire::AdvanceT,
+                                 wire::AwaitVersionT, wire::EndFeedT, wire::KeepFromT>;
 
 }  // namespace batchwright

@@ -276,15 +276,34 @@ void LiveDesk::recorded(std::uint64_t upto) {
   gate_.wait_for_record(record_->unwritten_bytes() > settings_.pool.pool_bytes);
 }
 
+/// Whether steps that are kept take half of what some producer has to write to: with all of it, no
+/// more would come, and they would never leave. A look at each producer, if more are kept since the
+/// last.
+bool LiveDesk::is_area_crowded() {
+  if (!kept_.has_grown()) return false;
+  const auto& connected = producers_.connected();
+  const bool is_crowded = std::any_of(connected.begin(), connected.end(), [this](const auto& each) {
+    const std::size_t area = producers_.at(each.second).area.bytes.size();
+    return area != 0 && kept_.area_bytes_beside_pool(each.second) > area / 2;
+  });
+  if (!is_crowded) kept_.note_looked();
+  return is_crowded;
+}
+
 void LiveDesk::keep_from(Step step, std::optional<Step> queued) {
   if (spool_ && spool_->keeps_all(clock_.now_ms)) return;
-  std::uint64_t first = step.value;
+  std::uint64_t first = trainers_.ask_from(step).value;
   kept_.keep_from(first);
   // The newest that trainers can have is kept, however large, and what is held back behind it.
   const std::uint64_t steps = gate_.source().outline().steps();
   const std::uint64_t most = queued ? std::min(queued->value, steps) : steps;
-  while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes && kept_.first_step(steps) < most &&
-         kept_.first_step(steps) + 1 < steps) {
+  const auto is_too_much = [&] {
+    const std::uint64_t oldest = kept_.first_step(steps);
+    if (oldest < step.value && is_area_crowded()) return true;
+    return kept_.bytes_beside_pool() > settings_.pool.pool_bytes && oldest < most &&
+           oldest + 1 < steps;
+  };
+  while (is_too_much()) {
     first = kept_.first_step(steps) + 1;
     kept_.keep_from(first);
   }

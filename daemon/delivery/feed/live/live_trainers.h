@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,7 +24,8 @@ struct LiveTrainer {
   bool loop = false;           ///< and its loop does.
 };
 
-/// The trainers of a live feed, and their small numbers. Threads: one at a time.
+/// The trainers of a live feed, their small numbers, and the steps from which they may begin again.
+/// Threads: one at a time.
 class LiveTrainers {
  public:
   LiveTrainer* find(const TrainerKey& key) {
@@ -55,9 +57,32 @@ class LiveTrainers {
     }
   }
 
+  /// A trainer of this session may begin again at this step. The mark of a session that is gone
+  /// stays until another one marks a later step: it may come back.
+  void mark(SessionId session, Step step) {
+    marks_[session] = step;
+    if (left_mark_ && *left_mark_ < step) left_mark_.reset();
+  }
+  void session_ended(SessionId session) {
+    const auto mark = marks_.extract(session);
+    if (mark && (!left_mark_ || mark.mapped() < *left_mark_)) left_mark_ = mark.mapped();
+  }
+  bool has_mark(SessionId session) const { return marks_.contains(session); }
+  /// No trainer asks for steps before this one. Returns the first that is to be kept.
+  Step ask_from(Step step) {
+    asked_from_ = step;
+    Step lowest = std::min(step, left_mark_.value_or(step));
+    for (const auto& [session, mark] : marks_) lowest = std::min(lowest, mark);
+    return lowest;
+  }
+  Step asked_from() const { return asked_from_; }
+
  private:
   std::map<TrainerKey, LiveTrainer> all_;
   std::set<TrainerId> free_;  ///< Numbers of trainers that are gone.
+  std::map<SessionId, Step> marks_;
+  std::optional<Step> left_mark_;  ///< The lowest of sessions that are gone.
+  Step asked_from_{0};
 };
 
 }  // namespace batchwright
