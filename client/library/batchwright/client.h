@@ -692,9 +692,8 @@ typedef struct bw_outcomes_total {
 BW_API bw_status bw_outcomes(bw_producer* producer, int64_t timeout_ms, bw_outcomes_total* total);
 
 #define BW_MAX_OUTCOMES 65536
-/* What became of the sequences from number `first` on. `*count` is the number that `outcomes` has
- * place for, 1 to BW_MAX_OUTCOMES, and is set to how many there are: up to the last accepted. The
- * daemon remembers the last 65,536; older ones are BW_OUTCOME_UNKNOWN. */
+/* What became of the sequences from number `first` on. `*count`: the places of `outcomes`, 1 to
+ * BW_MAX_OUTCOMES, and then how many there are. Older than the last 65,536 are unknown. */
 BW_API bw_status bw_outcomes_of(bw_producer* producer, uint64_t first, int64_t timeout_ms,
                                 bw_outcome* outcomes, size_t* count);
 

@@ -302,6 +302,7 @@ void LiveDesk::end() {
 
 void LiveDesk::handle(const ClientInfo& client, const wire::KeepFromT& mark) {
   trainers_.mark(client.session, Step{mark.step});
+  if (spool_) spool_->counted();
 }
 
 void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& error) {

@@ -67,6 +67,14 @@ class LiveTrainers {
     const auto mark = marks_.extract(session);
     if (mark && (!left_mark_ || mark.mapped() < *left_mark_)) left_mark_ = mark.mapped();
   }
+  /// The lowest mark that counts; empty: there is none.
+  std::optional<Step> lowest_mark() const {
+    std::optional<Step> lowest = left_mark_;
+    for (const auto& [session, mark] : marks_) lowest = std::min(lowest.value_or(mark), mark);
+    return lowest;
+  }
+  /// Goes on with a mark of a session that is gone.
+  void resume_mark(Step mark) { left_mark_ = mark; }
   bool has_mark(SessionId session) const { return marks_.contains(session); }
   /// No trainer asks for steps before this one. Returns the first that is to be kept.
   Step ask_from(Step step) {

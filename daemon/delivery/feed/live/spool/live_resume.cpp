@@ -27,6 +27,7 @@ void LiveDesk::resume(const SpooledFeed& spooled, std::chrono::milliseconds grac
     spool_->touched(producer.id, producer.first + producer.outcomes.size() - 1);
   }
   gate_.source().begin_at(spooled.counts.kept_from);
+  if (spooled.counts.mark) trainers_.resume_mark(Step{*spooled.counts.mark});
   for (std::size_t i = 0; i < spooled.sequences.size(); ++i) {
     const ProducerId id = spooled.pool.sequences[i].push.producer;
     LiveProducer& producer = producers_.at(id);
@@ -79,6 +80,7 @@ SpoolCounts LiveDesk::counts() const {
 
 std::optional<SpoolTurn> LiveDesk::take_turn() {
   SpoolCounts now = counts();
+  if (const auto mark = trainers_.lowest_mark()) now.mark = mark->value;
   if (settings_.pool.step_unit == StepUnit::lanes) now.lanes = pool_.busy_lanes();
   return spool_->take(std::move(now), producers_);
 }

@@ -151,6 +151,7 @@ void Spool::note(const SpoolTurn& turn, Batch& batch) {
   head_.version_highest = turn.counts.versions.highest;
   head_.restored_to = turn.counts.versions.restored_to;
   head_.tops = turn.counts.versions.tops;
+  head_.mark = turn.counts.mark ? *turn.counts.mark + 1 : 0;
 }
 
 void Spool::note_sequence(const SpooledSequence& spooled, Batch& batch) const {
@@ -159,7 +160,7 @@ void Spool::note_sequence(const SpooledSequence& spooled, Batch& batch) const {
   const wire::SpoolOrigin origin(sizeof(wire::SpoolOrigin), spooled.producer, pushed.number,
                                  pushed.version, pushed.version_newest, pushed.group,
                                  pushed.group_size, pushed.weight,
-                                 static_cast<std::uint32_t>(spooled.line), 0);
+                                 static_cast<std::uint32_t>(spooled.line), 0, pushed.epoch);
   const std::span<std::byte> room =
       batch.reserve(kSpoolSequences, pushed.arrival, sizeof origin + record_bytes(sequence));
   std::memcpy(room.data(), &origin, sizeof origin);

@@ -129,6 +129,7 @@ Result<void> Spool::read(SpooledFeed& feed) {
                  head_.largest_group,
                  head_.ended,
                  {head_.version_current, head_.version_highest, head_.restored_to, head_.tops}};
+  if (head_.mark != 0) feed.counts.mark = head_.mark - 1;
   LivePoolState& pool = feed.pool;
   pool.versions = feed.counts.versions;
   pool.arrivals = head_.arrivals;
@@ -210,6 +211,7 @@ Result<void> Spool::read_sequences(SpooledFeed& feed) {
         sequence->group = origin->group();
         sequence->group_size = origin->group_size();
         sequence->weight = origin->weight();
+        sequence->epoch = origin->epoch();
         LivePoolState::Sequence& known = feed.pool.sequences.emplace_back();
         known.arrival = arrival;
         known.line = origin->line();

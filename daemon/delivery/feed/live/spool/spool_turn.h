@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,7 @@ struct SpoolCounts {
   bool ended = false;
   VersionsState versions;
   std::vector<LivePoolState::Lane> lanes = {};  ///< Those that are busy.
+  std::optional<std::uint64_t> mark = {};       ///< The first step that a trainer wants kept.
 };
 
 /// What a live feed has its spool note of a turn: all of it, or nothing.
