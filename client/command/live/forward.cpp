@@ -296,7 +296,8 @@ int run_forward(const ForwardOptions& given) {
     const Forwarded done = forward(options, *from, *to, interrupt);
     print(options, done);
     warn_of(done);
-    return done.outcome == Outcome::interrupted ? kFailed : kDone;
+    // Without --epochs there is no other end.
+    return done.outcome == Outcome::interrupted && options.epochs != 0 ? kFailed : kDone;
   } catch (const client::Error& error) {
     return fail({static_cast<ErrorCode>(error.code()), error.what()});
   }
