@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <csignal>
+#include <map>
+#include <memory>
 
 #include "tests/command/live/live_daemon.h"
 
@@ -13,7 +17,8 @@ namespace json = boost::json;
 namespace {
 
 std::vector<std::string> forward(const DaemonProcess& from, const DaemonProcess& to,
-                                 const std::vector<std::string>& more) {
+                                 const std::vector<std::string>& more,
+                                 const std::string& name = "shard") {
   std::vector<std::string> words = {program("batchwright"),
                                     "forward",
                                     "--from",
@@ -25,10 +30,26 @@ std::vector<std::string> forward(const DaemonProcess& from, const DaemonProcess&
                                     "--endpoint",
                                     to.endpoint(),
                                     "--name",
-                                    "shard",
+                                    name,
                                     "--json"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
+}
+
+/// Numbers of the rows that came, by producer.
+using Numbers = std::map<std::string, std::vector<std::uint64_t>>;
+
+/// Takes the next batch, and returns how many producers have rows in it.
+std::size_t take_numbers(Trainer& trainer, Numbers& numbers) {
+  REQUIRE(trainer.next() == BW_OK);
+  const bw_batch_header& header = *bw_batch_get_header(trainer.batch());
+  std::set<std::string> names;
+  for (std::uint32_t row = 0; row < header.sequences; ++row) {
+    const std::string name = bw_batch_producer(trainer.batch(), header.producers[row], nullptr);
+    names.insert(name);
+    numbers[name].push_back(header.numbers[row]);
+  }
+  return names.size();
 }
 
 /// A replica of the live feed that has `count` sequences of it.
@@ -120,6 +141,43 @@ TEST_CASE("command: forward goes on over restarts of either daemon") {
   forwarder.signal(SIGTERM);
   REQUIRE(forwarder.wait());
   CHECK(forwarder.err().find("kept no numbers") != std::string::npos);
+}
+
+TEST_CASE("command: one server of ten that is stopped stops nobody, and catches up") {
+  DaemonProcess nine("[feed.plan]\nsize = 2\n", 60);
+  DaemonProcess tenth("[feed.plan]\nsize = 2\n", 60);
+  DaemonProcess worker("[feed.plan]\nsize = 4\n" + live_feed(20, kSameLabel, 40), 1);
+  for (DaemonProcess* daemon : {&nine, &tenth, &worker}) REQUIRE(daemon->start());
+  Trainer trainer(worker.endpoint());
+  trainer.subscribe([](bw_subscribe_options& options) { options.feed = "live"; });
+  std::vector<std::unique_ptr<Process>> forwarders;
+  for (int i = 0; i < 10; ++i) {
+    forwarders.push_back(std::make_unique<Process>(
+        forward(i < 9 ? nine : tenth, worker, {}, fmt::format("server-{}", i))));
+  }
+  Numbers before;
+  while (before.size() < 10) take_numbers(trainer, before);
+
+  tenth.process().signal(SIGSTOP);
+  for (int step = 0; step < 20; ++step) take_numbers(trainer, before);  // what was on its way
+  Numbers meanwhile;
+  for (int step = 0; step < 45; ++step) CHECK(take_numbers(trainer, meanwhile) > 1);
+  CHECK(meanwhile.size() == 9);
+  for (const auto& [name, numbers] : meanwhile) {
+    CAPTURE(name);
+    CHECK(numbers.size() > 50);  // of 900, to which each has 100
+    CHECK(numbers.size() < 200);
+  }
+
+  tenth.process().signal(SIGCONT);
+  Numbers after;
+  while (after["server-9"].size() < 40) take_numbers(trainer, after);
+  std::vector<std::uint64_t> all = before["server-9"];
+  all.insert(all.end(), after["server-9"].begin(), after["server-9"].end());
+  std::sort(all.begin(), all.end());
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+  for (const auto& forwarder : forwarders) forwarder->signal(SIGTERM);
+  for (const auto& forwarder : forwarders) CHECK(forwarder->wait() == 0);
 }
 
 TEST_CASE("command: forward says which field is lacking, and takes no live feed for a source") {
