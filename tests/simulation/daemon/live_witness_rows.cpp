@@ -61,6 +61,50 @@ void LiveWitness::check_lanes(const BatchSource& source, std::uint64_t step) {
   }
 }
 
+/// What was cut and is not in the spool was told to no client, and may be cut otherwise now.
+void LiveWitness::go_on(const SpooledFeed& spooled) {
+  Life& life = *life_;
+  const SpoolCounts& counts = spooled.counts;
+  if (!life.batches.empty()) world_.sometimes(Mark::live_spooled);
+  for (const SpooledProducer& one : spooled.producers) {
+    const std::uint64_t accepted = life.producers[one.name].accepted;
+    if (accepted <= one.next) continue;
+    world_.fail(fmt::format("{} was told that {} sequences are accepted, and the spool has {}",
+                            one.name, accepted, one.next));
+  }
+  if (life.batches.size() < counts.steps * settings_.world) {
+    world_.fail(fmt::format("the spool has {} steps, and {} batches were cut", counts.steps,
+                            life.batches.size()));
+  }
+  if (life.batches.size() > counts.steps * settings_.world) world_.sometimes(Mark::live_cut_again);
+  life.batches.resize(static_cast<std::size_t>(counts.steps * settings_.world));
+  life.is_paced = false;
+  life.version = counts.versions.current;
+  for (auto& [name, producer] : life.producers) producer.claimed = producer.asked = 0;
+  for (auto& [name, offered] : life.offered) {
+    offered.deliveries = 0;
+    offered.step.reset();
+  }
+  for (auto& [id, group] : life.groups) group.cut.reset();
+  for (std::uint64_t step = 0; step < counts.steps; ++step) {
+    std::set<Name> rows;  // without those that fill a rank
+    for (std::uint64_t i = step * settings_.world; i < (step + 1) * settings_.world; ++i) {
+      for (const SeenRow& row : life.batches[static_cast<std::size_t>(i)]) {
+        if (row.length != 0) rows.insert({row.producer, row.number});
+      }
+    }
+    std::map<std::uint64_t, std::set<Name>> groups;
+    for (const Name& name : rows) {
+      Offered& offered = life.offered.at(name);
+      ++offered.deliveries;
+      offered.step = step;
+      if (offered.group != kNoGroup) groups[offered.group].insert(name);
+    }
+    for (auto& [id, members] : groups) life.groups.at(id).cut = std::move(members);
+  }
+  if (settings_.step_unit == StepUnit::lanes) go_on_in_lanes(spooled);
+}
+
 /// What was in a step is through, unless a lane has it.
 void LiveWitness::go_on_in_lanes(const SpooledFeed& spooled) {
   for (auto& [name, offered] : life_->offered) {
