@@ -62,10 +62,9 @@ class Abilities {
 };
 
 /// What this code can do, as a daemon and as a client.
-inline constexpr Abilities kAbilities{Ability::returns,  Ability::parts, Ability::waits,
-                                      Ability::upcoming, Ability::live,  Ability::push_parts,
-                                      Ability::ends,
-                                      Ability::keep_from};
+inline constexpr Abilities kAbilities{Ability::returns,  Ability::parts,    Ability::waits,
+                                      Ability::upcoming, Ability::live,     Ability::push_parts,
+                                      Ability::ends,     Ability::keep_from};
 
 /// Most batches that one ListUpcoming asks for.
 inline constexpr std::uint32_t kMostUpcoming = 1024;

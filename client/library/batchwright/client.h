@@ -500,8 +500,8 @@ BW_API bw_status bw_wait_version(bw_connection* connection, const char* feed, ui
  * until another marks a later step. At a step that is gone bw_subscribe says which is kept. */
 BW_API bw_status bw_keep_from(bw_connection* connection, const char* feed, uint64_t step);
 
-/* No more will come: waiting claims and pushes get BW_END, the rest is delivered in short steps, and
- * then bw_next returns BW_END. Returns as bw_advance does. */
+/* No more will come: waiting claims and pushes get BW_END, the rest is delivered in short steps,
+ * and then bw_next returns BW_END. Returns as bw_advance does. */
 BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
 
 /* ---- live feeds: producers --------------------------------------------------------------- */
@@ -522,7 +522,7 @@ BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
  * producer ends. One that does not fit waits: so a slow trainer holds its producers back.
  *
  * Lifetime: a producer has a session with the daemon of its own, and goes on when its connection is
- *   closed. When the daemon goes away, calls look for it as bw_next does, and go on where they were.
+ *   closed. When the daemon goes away, calls look for it as bw_next does, and then go on.
  * Threads: a producer is used by one thread at a time, and a second one gets BW_BUSY; it may move
  *   between threads. Producers have nothing in common, and block no bw_next.
  *   bw_producer_close may come while another thread is in a call, which then ends with

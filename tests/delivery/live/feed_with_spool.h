@@ -26,7 +26,8 @@ inline NamedRows rows_of(const std::string& name, std::uint64_t first, std::uint
   return rows;
 }
 
-inline std::vector<Offered> offered_between(std::uint64_t first, std::uint64_t end, std::uint64_t version = 0) {
+inline std::vector<Offered> offered_between(std::uint64_t first, std::uint64_t end,
+                                            std::uint64_t version = 0) {
   std::vector<Offered> all;
   for (; first < end; ++first)
     all.push_back({first, static_cast<std::uint32_t>(1 + first % 7), version});

@@ -112,7 +112,8 @@ class SomeLife {
   }
   void push(SessionId session, const std::string& name) {
     const std::uint64_t first = next_[name];
-    std::vector<Offered> some = offered_between(first, first + 1 + draw(grouped_ ? 2 : 4), version_);
+    std::vector<Offered> some =
+        offered_between(first, first + 1 + draw(grouped_ ? 2 : 4), version_);
     ++group_;
     for (Offered& one : some) {
       if (!grouped_) break;
@@ -130,7 +131,7 @@ class SomeLife {
   std::uint64_t reuse_;
   FeedWithSpool feed_;
   std::map<std::string, std::uint64_t> next_;  ///< By producer: what was accepted.
-  std::map<std::uint64_t, NamedRows> seen_;         ///< By step.
+  std::map<std::uint64_t, NamedRows> seen_;    ///< By step.
   std::uint64_t version_ = 0, group_ = 0, position_ = 0;
 };
 

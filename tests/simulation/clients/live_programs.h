@@ -36,7 +36,7 @@ struct ProducerTerms {
   std::uint32_t max_length = 1;
   std::uint64_t area_bytes = 0;
   std::size_t part_bytes = 0;  ///< Of a frame; 0: as many as usual.
-  Duration work{};  ///< On an item, at most.
+  Duration work{};             ///< On an item, at most.
   std::chrono::milliseconds limit{};
 };
 

@@ -30,7 +30,7 @@ struct PushedSequence {
   std::uint32_t group_size = 0;
   float weight = 1;
   std::optional<JoinedRow> of;  ///< Empty where the feed joins none.
-  std::uint64_t epoch = 0;  ///< Of the plan that it was forwarded from.
+  std::uint64_t epoch = 0;      ///< Of the plan that it was forwarded from.
 
   /// Of all fields that are pushed.
   std::uint64_t bytes() const {

@@ -57,7 +57,8 @@ class Spool {
   Result<void> check(const FeedSettings& settings) const;
   Result<void> read(SpooledFeed& feed);
   Result<void> read_producers(SpooledFeed& feed);
-  Result<void> read_sequences(SpooledFeed& feed);
+  Result<void> read_sequences(SpooledFeed& feed) const;
+  Result<void> read_marks(SpooledFeed& feed) const;
   Result<void> read_steps(SpooledFeed& feed) const;
   using Places = std::unordered_map<std::uint64_t, std::size_t>;  ///< By arrival.
   Result<void> settle(SpooledFeed& feed);

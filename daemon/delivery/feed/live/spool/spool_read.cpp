@@ -139,6 +139,7 @@ Result<void> Spool::read(SpooledFeed& feed) {
   pool.ended = head_.ended;
   if (auto done = read_producers(feed); !done) return done;
   if (auto done = read_sequences(feed); !done) return done;
+  if (auto done = read_marks(feed); !done) return done;
   if (auto done = read_steps(feed); !done) return done;
   if (auto done = settle(feed); !done) return done;
   return read_groups(feed);
@@ -180,9 +181,9 @@ Result<void> Spool::read_producers(SpooledFeed& feed) {
   });
 }
 
-Result<void> Spool::read_sequences(SpooledFeed& feed) {
+Result<void> Spool::read_sequences(SpooledFeed& feed) const {
   Blocks blocks;
-  auto done = store_->read(
+  return store_->read(
       kSpoolSequences,
       [&](std::uint64_t arrival, std::span<const std::byte> value) -> Result<void> {
         const auto bad = [&](const std::string& what) {
@@ -227,7 +228,9 @@ Result<void> Spool::read_sequences(SpooledFeed& feed) {
         feed.sequences.push_back(std::move(sequence));
         return {};
       });
-  if (!done) return done;
+}
+
+Result<void> Spool::read_marks(SpooledFeed& feed) const {
   std::size_t at = 0;
   return read_table(kSpoolMarks, [&](std::uint64_t arrival, std::span<const std::byte> value) {
     const auto mark = unpack_struct<wire::SpoolMark>(value);
@@ -260,8 +263,8 @@ Result<void> Spool::read_steps(SpooledFeed& feed) const {
                                            head_.kept_from, head_.steps));
 }
 
-/// Which sequences the kept steps and lanes have, and which of all are in the pool. One that has left
-/// it and is in no step is of no use.
+/// Which sequences the kept steps and lanes have, and which of all are in the pool. One that has
+/// left it and is in no step is of no use.
 Result<void> Spool::settle(SpooledFeed& feed) {
   Places places;
   places.reserve(feed.pool.sequences.size());
