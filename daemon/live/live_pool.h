@@ -121,7 +121,6 @@ class LivePool {
   void handle(const TimePassed&) {}
   void handle(const LimitsChanged& changed);
   void refuse_misfits();
-  void drop_stale();
   void drop_beyond_limits();
   void run_out();
   std::string misfit(const LivePush& push) const;

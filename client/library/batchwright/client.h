@@ -625,9 +625,9 @@ typedef struct bw_origin {
 BW_API bw_status bw_push(bw_producer* producer, const bw_sequence* sequence,
                          const bw_origin* origin, int64_t timeout_ms, uint64_t* number);
 
-/* The same for `count` sequences, at less cost. `origins` has one for each, or is NULL. `*accepted`,
- * which may be NULL, is how many were accepted: with an error the sequence at that place is the
- * first that was not. Before anything is sent all are checked, except for NaN. */
+/* The same for `count` sequences, at less cost. `origins` has one for each, or is NULL.
+ * `*accepted`, which may be NULL, is how many were accepted: with an error the sequence at that
+ * place is the first that was not. Before anything is sent all are checked, except for NaN. */
 BW_API bw_status bw_push_many(bw_producer* producer, const bw_sequence* sequences, size_t count,
                               const bw_origin* origins, int64_t timeout_ms, size_t* accepted);
 
