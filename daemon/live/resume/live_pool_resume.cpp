@@ -14,6 +14,7 @@ LiveSettings settings_for(LiveSettings settings, const LivePoolState& state) {
   for (const LivePoolState::Sequence& each : state.sequences) {
     if (each.left) continue;
     bytes += each.push.bytes;
+    if (each.given != 0) continue;  // it makes room
     if (!each.push.group || settings.groups == LiveGroups::none) {
       places += 1;
       continue;

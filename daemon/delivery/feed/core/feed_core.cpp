@@ -37,7 +37,8 @@ void FeedCore::note_broken(const std::string& what) {
 void FeedCore::take(Started) {
   due_.plans = true;
   if (parts_.live && parts_.life.first_batch_is_there()) log<Event::feed_ready>(name());
-  if (!parts_.desk.is_open() || parts_.live) return;
+  if (!parts_.desk.is_open()) return;
+  if (parts_.live && parts_.desk.queue().out().empty()) return;
   const JournalState& journal = parts_.desk.journal();
   if (journal.lost_records != 0) {
     log<Event::journal_lost>(name(), journal.path, journal.lost_records, journal.lost_batches);

@@ -204,9 +204,9 @@ std::optional<Step> FeedParts::queued_step() const {
   if (!desk.is_open()) return {};
   // What no worker has had stays for those that come.
   const std::uint64_t undone = desk.queue().first_undone();
-  const bool in_use =
-      undone != 0 || std::any_of(subscriptions.all().begin(), subscriptions.all().end(),
-                                 [](const auto& each) { return each.second.in_queue(); });
+  const bool in_use = undone != 0 || !desk.queue().out().empty() ||
+                      std::any_of(subscriptions.all().begin(), subscriptions.all().end(),
+                                  [](const auto& each) { return each.second.in_queue(); });
   if (!in_use) return {};
   return Step{undone / settings.plan.world};
 }
