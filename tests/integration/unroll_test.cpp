@@ -27,10 +27,11 @@ struct UnrolledFeed {
 };
 
 /// The rows of each lane of the step, step by step; a lane is a row of a place in the world.
-using Lanes = std::map<std::pair<std::uint64_t, std::size_t>, std::vector<SeenRow>>;
+using SeenLanes = std::map<std::pair<std::uint64_t, std::size_t>, std::vector<SeenRow>>;
 
-Lanes lanes_of(const std::vector<SeenBatch>& batches, std::uint64_t epoch, std::uint64_t world) {
-  Lanes lanes;
+SeenLanes lanes_of(const std::vector<SeenBatch>& batches, std::uint64_t epoch,
+                   std::uint64_t world) {
+  SeenLanes lanes;
   for (const SeenBatch& batch : batches) {
     if (batch.epoch != epoch) continue;
     for (std::size_t row = 0; row < batch.rows.size(); ++row) {
@@ -63,7 +64,7 @@ std::size_t check_lane(const std::vector<SeenRow>& rows,
 }
 
 /// Each lane as it must be, and no sequence begins once a lane was left empty for want of one.
-void check_lanes(const Lanes& lanes, const std::vector<std::uint32_t>& lengths) {
+void check_lanes(const SeenLanes& lanes, const std::vector<std::uint32_t>& lengths) {
   std::size_t first_empty = ~std::size_t{0};
   for (const auto& [place, rows] : lanes) {
     first_empty = std::min(first_empty, check_lane(rows, lengths));
@@ -75,7 +76,7 @@ void check_lanes(const Lanes& lanes, const std::vector<std::uint32_t>& lengths) 
 
 /// The frames of each sequence that came, counted. Rows do not overlap when check_lanes() holds
 /// and no sequence begins twice.
-std::vector<std::uint32_t> frames_seen(const Lanes& lanes, std::size_t sequences) {
+std::vector<std::uint32_t> frames_seen(const SeenLanes& lanes, std::size_t sequences) {
   std::vector<std::uint32_t> frames(sequences);
   for (const auto& [place, rows] : lanes) {
     for (const SeenRow& row : rows) frames[row.ordinal] += row.length;
@@ -91,7 +92,7 @@ TEST_CASE("integration: lanes go on where they were, never stall, and bring ever
     REQUIRE(feed.daemon.start());
     const auto batches = take(feed.daemon.endpoint(), {.epochs = 2});
     for (const std::uint64_t epoch : {0U, 1U}) {
-      const Lanes lanes = lanes_of(batches, epoch, world);
+      const SeenLanes lanes = lanes_of(batches, epoch, world);
       CHECK(lanes.size() == 3 * world);
       check_lanes(lanes, feed.lengths);
       CHECK(frames_seen(lanes, feed.lengths.size()) == feed.lengths);

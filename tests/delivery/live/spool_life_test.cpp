@@ -140,7 +140,7 @@ class SomeLife {
 /// Whatever was accepted is in one step, or dropped for a reason that its producer is told, and a
 /// step that any trainer saw never changes.
 TEST_CASE("delivery: spool: in any order of deaths each accepted sequence is delivered once") {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
     CAPTURE(seed);
     SomeLife life(seed);
     life.live(150);
