@@ -66,7 +66,7 @@ def read_aloud(text: str) -> Optional[float]:
     """The number that a figure's text says; None when it says that there is none."""
     if text == "–":
         return None
-    match = re.fullmatch(r"(?:epoch \d+, step )?([\d.,]+) ?(.*?)", text)
+    match = re.fullmatch(r"(?:(?:epoch \d+, )?step )?([\d.,]+) ?(.*?)", text)
     assert match is not None, text
     number, unit = float(match[1].replace(",", "")), match[2]
     if unit == "%":

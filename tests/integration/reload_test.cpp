@@ -260,13 +260,13 @@ TEST_CASE("reload: a record that is written keeps its feed from being replaced")
   daemon.config() +=
       "[[feed]]\nname = \"live\"\npool = \"1MiB\"\nfields = { tokens = { dtype = \"int32\" } "
       "}\n[feed.live]\n"
-      "max_length = 100\nwindow = 3\nrecord = \"" +
+      "max_length = 100\nstep = { sequences = 8 }\nrecord = \"" +
       record + "\"\n";
   REQUIRE(daemon.start());
   CHECK_MESSAGE(std::filesystem::exists(record + ".order"), daemon.process().err());
-  replace(daemon.config(), "window = 3", "window = 2");
+  replace(daemon.config(), "sequences = 8", "sequences = 4");
   CHECK_FALSE(daemon.reload());
-  CHECK(last_refusal(daemon).find("live.window cannot change while its steps are recorded in " +
+  CHECK(last_refusal(daemon).find("live.step cannot change while its steps are recorded in " +
                                   record) != std::string::npos);
 }
 
@@ -331,7 +331,8 @@ TEST_CASE("reload: many changes in a row, with trainers that read throughout") {
 TEST_CASE("reload: a live feed takes other limits in place, and bad ones leave those that it had") {
   DaemonProcess daemon(kSorted);
   daemon.config() +=
-      "[[feed]]\nname = \"live\"\n[feed.fields]\nx = { dtype = \"float32\" }\n[feed.live]\n"
+      "[[feed]]\nname = \"live\"\npool = \"1MiB\"\n[feed.fields]\nx = { dtype = \"float32\" "
+      "}\n[feed.live]\n"
       "max_length = 50\nstep = { sequences = 4 }\npool_sequences = 4\n";
   REQUIRE(daemon.start());
   bw_connection* connection = nullptr;

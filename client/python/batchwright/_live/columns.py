@@ -23,7 +23,8 @@ from .rows import Row
 _VALUE = np.dtype([("data", "u8"), ("bytes", "u8"), ("length", "u8")])
 _SEQUENCE = np.dtype([("key", "u8"), ("key_bytes", "u8"), ("values", "u8"), ("value_count", "u8")])
 _ORIGIN = np.dtype([("struct_size", "u8"), ("version", "u8"), ("version_newest", "u8"),
-                    ("group", "u8"), ("group_size", "u4"), ("weight", "f4"), ("of", "u8")])
+                    ("group", "u8"), ("group_size", "u4"), ("weight", "f4"), ("of", "u8"),
+                    ("epoch", "u8")])
 _OF_BYTES = ctypes.sizeof(_abi.Of)
 _LONG_BYTES = 16384  # of a value, from which on it is not copied together with others
 

@@ -172,6 +172,7 @@ class LiveDesk {
   LiveStep step_of(const SpooledStep& step) const;
   SpoolCounts counts() const;
   void release_past(Step first);
+  void past_goes_with_the_last();
 
   // live_desk_status.cpp: what it counts, and says of itself.
   void pass_time(Time now);

@@ -236,6 +236,7 @@ void LiveDesk::left(const TrainerKey& key, Time now) {
   if (!trainer || !trainer->joined) return;
   pass_time(now);
   tell(TrainerGone{trainer->id});
+  if (spool_) past_goes_with_the_last();
   take_results();
 }
 

@@ -49,6 +49,8 @@ class LiveTrainers {
     free_.insert(found.mapped().id);
     return found.mapped();
   }
+  /// Whether there is no other.
+  bool has_only(const TrainerKey& key) const { return all_.size() == 1 && all_.contains(key); }
   /// A step was cut: those that wait have it.
   void step_cut() {
     for (auto& [key, trainer] : all_) {

@@ -85,6 +85,12 @@ std::optional<SpoolTurn> LiveDesk::take_turn() {
   return spool_->take(std::move(now), producers_);
 }
 
+/// Once no trainer is here, those of the past are due nothing more, as all others that have gone.
+/// Steps that are kept stay for whoever comes.
+void LiveDesk::past_goes_with_the_last() {
+  if (trainers_.has_only(kPast)) tell(TrainerGone{trainers_.get(kPast).id});
+}
+
 /// Those of the past have released the steps before this one: no slot and no room has them.
 void LiveDesk::release_past(Step first) {
   const LiveTrainer past = trainers_.get(kPast);
