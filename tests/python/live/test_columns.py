@@ -55,6 +55,12 @@ def test_many_are_as_one_by_one_whatever_their_size(lengths):
         assert rows(columns.many(turned, None)) == [(*each[:2], None) for each in wanted]
 
 
+def test_transposed_arrays_are_pushed_in_the_order_of_their_frames():
+    given = [np.arange(2 * length, dtype="float32").reshape(2, length).T for length in (3, 4)]
+    many = Columns("f", FIELDS).many([{**sequence(1), "frames": each} for each in given], None)
+    assert [each[0][0] for each in rows(many)] == [each.tobytes() for each in given]
+
+
 def test_an_array_of_sequences_of_one_length_is_a_column():
     frames = np.arange(12, dtype="float32").reshape(2, 3, 2)
     found = rows(Columns("f", FIELDS).many({"frames": frames, "text": [b"", b"x"], "speaker": [0, 1]}, None))

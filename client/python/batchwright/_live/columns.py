@@ -214,7 +214,8 @@ def _together(slot: Slot,
     if sum(each.nbytes for each in column) > _LONG_BYTES * len(column):
         return None
     try:
-        array = np.concatenate(column, dtype=slot.dtype, casting="no")
+        # Of arrays in Fortran's order, such as transposed ones, it makes another such.
+        array = np.ascontiguousarray(np.concatenate(column, dtype=slot.dtype, casting="no"))
         lengths = np.fromiter(map(len, column), np.uint64, len(column))
     except (TypeError, ValueError):
         return None  # what is wrong is said of the one that it is
