@@ -185,20 +185,24 @@ def test_the_split_puts_a_text_on_one_side(tmp_path):
 LANGUAGES, PROMPTS = 2, 15  # of sound that a test makes, for three servers
 
 
-@pytest.fixture
-def sounds(tmp_path):
-    """A folder of prompts as prompts.split() takes it: tones of a language's own."""
+def write_sounds(folder, prompts_of_each):
+    """A folder of prompts as prompts.split() takes it: notes of a language's own."""
     random = np.random.default_rng(1)
     for language in range(LANGUAGES):
-        folder = tmp_path / "sounds" / f"tone-{language}"
-        folder.mkdir(parents=True)
-        for number in range(PROMPTS):
+        (folder / f"notes-{language}").mkdir(parents=True)
+        for number in range(prompts_of_each):
             samples = int(random.integers(5000, 14000))
-            tone = np.sin(np.arange(samples) * (0.3 + 0.5 * language)) * 9000
-            with wave.open(str(folder / f"{number}.wav"), "w") as file:
+            notes = random.integers(2, 8, samples // 1000 + 1) * (0.15 + 0.06 * language)
+            tone = np.sin(np.cumsum(np.repeat(notes, 1000)[:samples])) * 9000
+            with wave.open(str(folder / f"notes-{language}" / f"{number}.wav"), "w") as file:
                 file.setparams((1, 2, 8000, samples, "NONE", ""))
                 file.writeframes((tone + random.normal(0, 300, samples)).astype("<i2").tobytes())
-    return tmp_path / "sounds"
+    return folder
+
+
+@pytest.fixture
+def sounds(tmp_path):
+    return write_sounds(tmp_path / "sounds", PROMPTS)
 
 
 class Takers:
@@ -279,6 +283,17 @@ def test_rollouts_are_learned_from_in_whole_groups_and_none_is_too_stale():
     lines = done.stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:3]] == [["pace", "40"], ["drop", "40"]]
     assert lines[3] == "on the record of pace: 40 of 40 losses are the same"
+
+
+@needs_torch
+def test_example_servers_push_outer_derivatives_and_the_most_stale_count_for_nothing(tmp_path):
+    done = subprocess.run(
+        [EXAMPLE.with_name("example_servers.py"), "--bin", served.BIN, "--short", "--sounds",
+         write_sounds(tmp_path / "sounds", 60)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True)
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert [line.split()[-3] for line in lines[-3:]] == ["4", "0", "1"], done.stdout  # zeroed
 
 
 @needs_torch
