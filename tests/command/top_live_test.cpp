@@ -34,7 +34,8 @@ json::object producer(const std::string& name, bool connected, const std::string
 
 /// A page with one feed, which is live and stands still.
 json::value live_page(json::array producers) {
-  json::value page = top_page(top_feed("rollouts", {"staleness-bound", 0, 0, ""}));
+  json::value page =
+      top_page(top_feed("rollouts", {"staleness-bound", 0, 0, top_client("trainer", 100, 0.5)}));
   json::value live = json::parse(R"({"version":7,"version_seconds_ago":120.0,"steps":1200,
     "steps_kept":2,"step_has":9,"step_needs":16,"step_unit":"sequences",
     "pool":{"claimed":5,"waiting":9,"waiting_bytes":1048576,"kept":0,"kept_bytes":0,"in_steps":32,

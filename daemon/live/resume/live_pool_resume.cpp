@@ -85,8 +85,7 @@ void LivePool::resume_sequences(const LivePoolState& state, Ids& ids) {
 /// Each unit is there as often as it has members.
 void LivePool::resume_places(std::vector<UnitId> units) {
   std::ranges::sort(units);
-  const auto again = std::ranges::unique(units);
-  units.erase(again.begin(), again.end());
+  units.erase(std::unique(units.begin(), units.end()), units.end());
   for (const UnitId unit : units) {
     units_.place(unit);
     claims_.lack(units_.unit(unit).by, static_cast<std::int64_t>(units_.unit(unit).sums.missing));

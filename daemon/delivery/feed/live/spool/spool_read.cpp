@@ -314,8 +314,7 @@ Result<void> Spool::settle_step(const SpooledStep& step, const Places& places,
     }
   }
   std::ranges::sort(open.arrivals);
-  const auto again = std::ranges::unique(open.arrivals);
-  open.arrivals.erase(again.begin(), again.end());
+  open.arrivals.erase(std::unique(open.arrivals.begin(), open.arrivals.end()), open.arrivals.end());
   return {};
 }
 
