@@ -161,7 +161,8 @@ class Live(Trial):
         live = dict(setting.more["live"])
         step = ", ".join(f"{unit} = {budget}" for unit, budget in live.pop("step").items())
         daemon = {"endpoints": [f"ipc://{self.folder / 's'}", f"tcp://127.0.0.1:{setting.port}"],
-                  "insecure": True, "stats": "127.0.0.1:0", "events": "", "memory": "1GiB"}
+                  "insecure": True, "stats": "127.0.0.1:0", "events": "", "memory": "1GiB",
+                  "queue_grace": "1s"}
         lines = ["[daemon]", *(f"{key} = {toml(value)}" for key, value in daemon.items()),
                  "[[feed]]", 'name = "rollouts"', 'pool = "64MiB"', "slots = 32", "max_window = 4",
                  "[feed.fields]", 'words = { dtype = "int32", shape = [64] }',

@@ -86,12 +86,13 @@ void LiveDesk::accepted(const LiveChange& change) {
 
 void LiveDesk::changed(const LiveChange& change) {
   LiveProducer& producer = producers_.at(change.producer);
-  producer.outcomes.set(change.number, outcome_of(change.state));
+  const bool was_settled = spool_ && spool_->is_settled(change.arrival);
+  if (!was_settled) producer.outcomes.set(change.number, outcome_of(change.state));
   if (const auto drop = drop_of(change)) {
     ++seen_.counts.dropped.at(static_cast<std::size_t>(*drop));
     seen_.counts.dropped_frames += length_of(*kept_.at(change.arrival));
   }
-  if (!producer.key) producer.outcomes.forget_settled();
+  if (!producer.key && !producer.may_return) producer.outcomes.forget_settled();
   if (spool_) spool_->changed(change);
   if (!change.left) return;
   // What its record waits for is neither in the pool nor in a step.
@@ -233,9 +234,8 @@ void LiveDesk::released(const TrainerKey& key, Step step, Time now) {
 
 void LiveDesk::left(const TrainerKey& key, Time now) {
   const auto trainer = trainers_.remove(key);
-  if (!trainer || !trainer->joined) return;
   pass_time(now);
-  tell(TrainerGone{trainer->id});
+  if (trainer && trainer->joined) tell(TrainerGone{trainer->id});
   if (spool_) past_goes_with_the_last();
   take_results();
 }

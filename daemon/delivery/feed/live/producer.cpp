@@ -40,6 +40,16 @@ void Outcomes::forget_settled() {
   latest_ = {};
 }
 
+bool Outcomes::has_settled(std::uint64_t number) const {
+  if (number >= first_) return false;
+  const auto is_open = [](wire::Outcome outcome) {
+    return outcome == wire::Outcome::waiting || outcome == wire::Outcome::delivered;
+  };
+  const auto open =
+      static_cast<std::uint64_t>(std::count_if(latest_.begin(), latest_.end(), is_open));
+  return total(wire::Outcome::waiting) + total(wire::Outcome::delivered) == open;
+}
+
 void Outcomes::resume(const SpooledProducer& known) {
   first_ = known.first;
   latest_.clear();
@@ -104,6 +114,7 @@ void ProducerTable::resume(const std::vector<SpooledProducer>& known) {
     made->name = std::make_shared<const std::string>(one.name);
     made->next = one.next;
     made->outcomes.resume(one);
+    made->may_return = true;
     names_.emplace(one.name, made->id);
     all_.push_back(std::move(made));
   }
@@ -111,6 +122,7 @@ void ProducerTable::resume(const std::vector<SpooledProducer>& known) {
 
 void ProducerTable::connect(LiveProducer& producer, const ProducerKey& key) {
   producer.key = key;
+  producer.may_return = false;
   connected_.emplace(key, producer.id);
 }
 

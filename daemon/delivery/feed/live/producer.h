@@ -41,6 +41,9 @@ class Outcomes {
   std::vector<wire::Outcome> list(std::uint64_t& first, std::uint64_t count) const;
   /// The first number that is remembered, or will be.
   std::uint64_t first() const { return first_; }
+  /// Whether this number is forgotten, since it was settled; not, where others were forgotten
+  /// because they were too many.
+  bool has_settled(std::uint64_t number) const;
   /// Goes on with what was known before.
   void resume(const SpooledProducer& known);
   /// Sequences in each state.
@@ -54,6 +57,9 @@ class Outcomes {
 
  private:
   std::uint64_t& total(wire::Outcome outcome) { return totals_[static_cast<std::size_t>(outcome)]; }
+  std::uint64_t total(wire::Outcome outcome) const {
+    return totals_[static_cast<std::size_t>(outcome)];
+  }
 
   std::uint64_t first_ = 0;  ///< Number of latest_.front().
   std::deque<wire::Outcome> latest_;
@@ -89,6 +95,7 @@ struct LiveProducer {
   Outcomes outcomes;
   std::optional<FrameParts> frame;  ///< Of the push that comes.
   std::optional<PushUnderWay> push;
+  bool may_return = false;             ///< It was here before the daemon started, and not since.
   std::optional<std::uint32_t> claim;  ///< The question of the claim that waits.
   std::vector<std::uint64_t> freed;    ///< Of its area, and not told so far.
 

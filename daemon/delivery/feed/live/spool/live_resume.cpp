@@ -34,6 +34,7 @@ void LiveDesk::resume(const SpooledFeed& spooled, std::chrono::milliseconds grac
     auto sequence = std::make_shared<PushedSequence>(*spooled.sequences[i]);
     sequence->producer = producer.name;
     producer.held_bytes += sequence->bytes();
+    if (producer.outcomes.has_settled(sequence->number)) spool_->note_settled(sequence->arrival);
     kept_.add(std::move(sequence), id, false);
   }
   for (const SpooledStep& step : spooled.steps) add_step(step_of(step));

@@ -41,7 +41,13 @@ class SpoolDesk {
   void changed(const LiveChange& change);
   /// The sequence is in no step, and out of the pool, and is kept all the same.
   void left(std::uint64_t arrival) { turn_.marks.push_back({arrival, 0, 0, true}); }
-  void freed(std::uint64_t arrival) { turn_.freed.push_back(arrival); }
+  void freed(std::uint64_t arrival) {
+    turn_.freed.push_back(arrival);
+    settled_.erase(arrival);
+  }
+  /// What became of it was told before the daemon started; it is kept for its steps.
+  void note_settled(std::uint64_t arrival) { settled_.insert(arrival); }
+  bool is_settled(std::uint64_t arrival) const { return settled_.contains(arrival); }
   void groups(const std::vector<LiveGroupChange>& changes);
   /// Something of the producer is another. `number`: of the outcome that is, if that is what it is.
   void touched(ProducerId producer, std::optional<std::uint64_t> number = {});
@@ -59,6 +65,7 @@ class SpoolDesk {
 
   SpoolTurn turn_;
   std::unordered_set<std::uint64_t> left_with_step_;  ///< Of whose leaving changed() is to hear.
+  std::unordered_set<std::uint64_t> settled_;         ///< Arrivals.
   bool counted_ = false;
   std::uint64_t kept_from_;  ///< As the spool has it.
   std::uint64_t released_;   ///< Steps before it are released by those of before.
