@@ -204,7 +204,8 @@ def train_frames(endpoint: str, form: Form, model: Model) -> None:
             targets = targets_of(batch)
             loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(),
                                                      ignore_index=IGNORED, reduction="sum")
-            (loss / (targets != IGNORED).sum().clamp(min=1)).backward()
+            loss /= (targets != IGNORED).sum().clamp(min=1)
+            loss.backward()  # type: ignore[no-untyped-call]
             clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
 
@@ -222,7 +223,8 @@ def train(endpoint: str, form: Form, model: Model, watch: Watch, place: pathlib.
             optimizer.zero_grad()
             scores, states = forward(model, batch, states)
             counts = torch.from_numpy(batch.weights)[:, None, None] / batch.frames
-            scores.backward(batch.torch("derivatives").float() * counts)
+            derivatives = batch.torch("derivatives").float()
+            scores.backward(derivatives * counts)  # type: ignore[no-untyped-call]
             clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             dataset.advance(version)  # first: servers push it as soon as they can read it

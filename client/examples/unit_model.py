@@ -32,8 +32,9 @@ class Model(torch.nn.Module):
     def forward(self, frames: torch.Tensor,
                 state: Optional[torch.Tensor] = None) -> Tuple[torch.Tensor, torch.Tensor]:
         """Frames [B, T, values]. Scores [B, T, units], and the state after the last frame."""
-        outputs, state = self.gru((frames - self.mean) * self.scale, state)
-        return self.score(outputs), state
+        outputs, after = self.gru((frames - self.mean) * self.scale, state)
+        scores: torch.Tensor = self.score(outputs)
+        return scores, after
 
     def likelihoods(self, scores: torch.Tensor) -> torch.Tensor:
         """How likely frames are for each unit, up to a factor for each frame."""

@@ -163,10 +163,10 @@ TEST_CASE("command: one server of ten that is stopped stops nobody, and catches 
   Numbers meanwhile;
   for (int step = 0; step < 45; ++step) CHECK(take_numbers(trainer, meanwhile) > 1);
   CHECK(meanwhile.size() == 9);
-  for (const auto& [name, numbers] : meanwhile) {
-    CAPTURE(name);
-    CHECK(numbers.size() > 50);  // of 900, to which each has 100
-    CHECK(numbers.size() < 200);
+  for (const auto& each : meanwhile) {
+    CAPTURE(each.first);
+    CHECK(each.second.size() > 50);  // of 900, to which each has 100
+    CHECK(each.second.size() < 200);
   }
 
   tenth.process().signal(SIGCONT);

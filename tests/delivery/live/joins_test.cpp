@@ -108,7 +108,7 @@ TEST_CASE("delivery: a row that is joined has its feed's values from its start o
   VirtualDesk desk(settings);
   desk.join(stored.join(settings));
   REQUIRE(desk.produce(kActor, "actor"));
-  for (const std::uint32_t start : {0, 3}) {
+  for (const std::uint32_t start : {0U, 3U}) {
     auto laid = named(start / 3, kLength - start - 1, {4, 2 + std::uint64_t{start}, start, 0});
     desk.push(kActor, std::move(laid.push), std::move(laid.bytes));
     CHECK(desk.answer<wire::Accepted>(kActor)->code == 0);
