@@ -303,7 +303,7 @@ TEST_CASE("live: a pool never gets too small for a step of its groups") {
   SomePool pool(settings);
   LivePush push;
   push.group_size = 4;
-  for (const std::uint64_t group : {1, 2}) {
+  for (const std::uint64_t group : {1U, 2U}) {
     push.group = group;
     pool.push(0, 0, push);
   }
@@ -313,7 +313,7 @@ TEST_CASE("live: a pool never gets too small for a step of its groups") {
   CHECK(pool.pool.settings().pool_sequences == 8);
   pool.at(1, loop());
   for (int i = 0; i < 3; ++i) {
-    for (const std::uint64_t group : {1, 2}) {
+    for (const std::uint64_t group : {1U, 2U}) {
       push.group = group;
       pool.push(2, 0, push);
     }
