@@ -5,26 +5,13 @@
 
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/lmdb_pages.h"
+#include "tests/support/known_leaks.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
-// Of LeakSanitizer, where that is linked.
-extern "C" void __lsan_disable() __attribute__((weak));
-extern "C" void __lsan_enable() __attribute__((weak));
-
 namespace {
-
-/// While it lives nothing counts as leaked: what LMDB holds when a caught fault leaves it is lost.
-struct LeaksAreKnown {
-  LeaksAreKnown() {
-    if (__lsan_disable != nullptr) __lsan_disable();
-  }
-  ~LeaksAreKnown() {
-    if (__lsan_enable != nullptr) __lsan_enable();
-  }
-};
 
 /// A dataset of which one bit after the other is flipped, and put back.
 class Damaged {
