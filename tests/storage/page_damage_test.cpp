@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "tests/storage/ingest/samples.h"
-#include "tests/support/lmdb_pages.h"
 #include "tests/support/known_leaks.h"
+#include "tests/support/lmdb_pages.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
