@@ -222,7 +222,6 @@ void Run::add_producer(const Cast& cast, std::uint32_t number) {
   terms.takes_back = dice.percent(20) ? dice.between(1, 20) : 0;
   terms.max_length = static_cast<std::uint32_t>(pool.max_length);
   terms.area_bytes = dice.percent(20) ? 0 : 65536;
-  if (dice.percent(50)) terms.part_bytes = kFrameBytes * dice.between(1, 8);
   const std::uint64_t own = std::max<std::uint64_t>(cast.sequences / cast.producers, 1);
   if (cast.has_quotas) terms.quota = own;
   terms.work = 2 * dice.time(milliseconds(500), seconds(16)) / own;

@@ -61,10 +61,8 @@ void LiveWitness::asked(const LiveDesk& desk, SessionId session, const LiveReque
 bool LiveWitness::comes_whole(const LiveProducer& from, const PushAsked& asked) {
   std::uint64_t& here = life_->producers[*from.name].frame_bytes;
   const wire::PushT& push = asked.push;
-  if (here != 0 && push.part_at == 0) world_.sometimes(Mark::live_part_in_vain);
   here = push.total_bytes == 0 ? 0 : push.part_at + asked.frame.bytes.size();
   if (here < push.total_bytes) return false;
-  if (here != 0) world_.sometimes(Mark::live_in_parts);
   here = 0;
   return true;
 }
