@@ -7,6 +7,7 @@
 #include <string>
 
 #include "storage/dataset/dataset.h"
+#include "tests/support/small_dataset.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -98,4 +99,46 @@ TEST_CASE("storage: keyed store: space of what was erased is used again") {
   }
   CHECK(all(**store, 0).size() == 50);
   CHECK(fs::file_size(folder / "store" / "data.mdb") <= half + half / 4);
+}
+
+TEST_CASE("storage: keyed store: keys of all 64 bits, in their order") {
+  const TemporaryFolder folder;
+  auto store = opened(folder / "store");
+  REQUIRE(store);
+  std::map<std::uint64_t, std::string> values = {{0, "zero"}, {~std::uint64_t{0}, "all"}};
+  for (int bit = 0; bit < 64; ++bit) values[std::uint64_t{1} << bit] = std::to_string(bit);
+  REQUIRE((*store)->write([&](KeyedStore::Batch& batch) {
+    for (const auto& [key, value] : values) put(batch, 1, key, value);
+  }));
+  CHECK(all(**store, 1) == values);
+  std::uint64_t last = 0;
+  REQUIRE((*store)->read(1, [&](std::uint64_t key, std::span<const std::byte>) {
+    CHECK(key >= last);
+    last = key;
+    return Result<void>();
+  }));
+  REQUIRE(
+      (*store)->write([&](KeyedStore::Batch& batch) { batch.erase(1, std::uint64_t{1} << 32); }));
+  values.erase(std::uint64_t{1} << 32);
+  CHECK(all(**store, 1) == values);
+}
+
+TEST_CASE("storage: keyed store: an environment with other tables is refused, and not changed") {
+  const TemporaryFolder folder;
+  const auto refused = [](const fs::path& path, const std::string& table) {
+    const std::string before = file_text(path / "data.mdb").value();
+    const auto store = opened(path);
+    REQUIRE_FALSE(store);
+    CHECK(store.error().code == ErrorCode::store_unavailable);
+    CHECK_MESSAGE(store.error().message.find("\"" + table + "\"") != std::string::npos,
+                  store.error().message);
+    CHECK(file_text(path / "data.mdb").value() == before);
+  };
+  {
+    constexpr const char* kOthers[] = {"one", "three"};
+    REQUIRE(KeyedStore::open("store", folder / "store", kOthers, false));
+  }
+  refused(folder / "store", "three");
+  make_small_dataset(folder / "dataset", {3, 4});
+  refused(folder / "dataset", "keys");
 }

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <memory>
 
 #include "formats/formats.h"
 #include "storage/dataset/lmdb/lmdb_call.h"
@@ -29,7 +28,7 @@ namespace fs = std::filesystem;
 bool make_environment(const fs::path& file) {
   MDB_env* raw = nullptr;
   if (mdb_env_create(&raw) != 0) return false;
-  const std::unique_ptr<MDB_env, decltype(&mdb_env_close)> env(raw, mdb_env_close);
+  const EnvironmentHandle env(raw);
   return mdb_env_open(raw, file.c_str(), MDB_NOSUBDIR | MDB_NOLOCK, 0664) == 0 &&
          mdb_env_sync(raw, 1) == 0;
 }
@@ -52,6 +51,20 @@ void create(const fs::path& folder) {
 }
 
 }  // namespace
+
+void CloseEnvironment::operator()(MDB_env* env) const noexcept { mdb_env_close(env); }
+
+int open_environment(EnvironmentHandle& env, const fs::path& folder, std::uint64_t map_bytes,
+                     unsigned tables, unsigned flags, unsigned mode) {
+  MDB_env* raw = nullptr;
+  if (const int code = mdb_env_create(&raw); code != 0) return code;
+  env.reset(raw);
+  mdb_env_set_maxdbs(raw, tables);
+  mdb_env_set_mapsize(raw, static_cast<std::size_t>(map_bytes));
+  // Its default ends the process.
+  mdb_env_set_assert(raw, [](MDB_env*, const char*) { abandon_guarded_read(); });
+  return call([&] { return mdb_env_open(raw, folder.c_str(), flags, mode); });
+}
 
 void create_data_file(const fs::path& folder) noexcept {
   // Out of memory is what LMDB's own open reports.

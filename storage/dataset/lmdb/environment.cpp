@@ -22,12 +22,6 @@ namespace {
 // Tables have integer keys in the order of the machine, values are little-endian.
 static_assert(std::endian::native == std::endian::little);
 
-/// Address space for a dataset, if there is that much: it costs nothing until it is used.
-constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << (sizeof(std::size_t) == 8 ? 40 : 30);
-
-/// A write that came out short leaves less room than this: the disk is full, and not broken.
-constexpr std::uint64_t kFullBelowBytes = std::uint64_t{1} << 20;
-
 /// The most that any program of this kind can map, in words for an error.
 constexpr std::string_view kMapLimit =
     sizeof(std::size_t) == 8 ? "" : " (a program of 32 bits has room for 2 to 3 GiB in all)";
@@ -49,27 +43,7 @@ std::string_view foreign_file(const std::filesystem::path& data) {
                                     "dataset anew on this machine";
 }
 
-/// LMDB found its tree in a state that must not be.
-void on_failed_assertion(MDB_env*, const char*) { abandon_guarded_read(); }
-
 }  // namespace
-
-ErrorCode code_of(int code) {
-  switch (code) {
-    // The two that more room mends: a larger map, or more reader slots.
-    case MDB_MAP_FULL:
-    case MDB_READERS_FULL: return ErrorCode::does_not_fit;
-    case MDB_KEYEXIST: return ErrorCode::already_exists;
-    case MDB_VERSION_MISMATCH: return ErrorCode::unsupported_version;
-    case EIO:
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG: return ErrorCode::io_error;
-    default: return is_damage(code) ? ErrorCode::corrupt_record : ErrorCode::store_unavailable;
-  }
-}
-
-void CloseEnvironment::operator()(MDB_env* env) const noexcept { mdb_env_close(env); }
 
 Error Environment::damaged(std::string_view doing, std::string_view what) const {
   return {ErrorCode::corrupt_record,
@@ -100,11 +74,8 @@ Error Environment::error(int code, std::string_view doing) const {
                 "a PID namespace, or read a dataset that no program writes without a lock",
                 where, getpid())};
   }
-  // LMDB turns a short write into EIO, so a full disk is told from a broken one by what is left.
-  const auto room = code == EIO || code == ENOSPC ? room_left(path_) : std::nullopt;
-  if (room && (*room < kFullBelowBytes || code == ENOSPC)) {
-    return {ErrorCode::io_error, fmt::format("{}: {}: {}: {} bytes are left", where, doing,
-                                             std::strerror(ENOSPC), *room)};
+  if (const auto full = full_disk(code, path_)) {
+    return {ErrorCode::io_error, fmt::format("{}: {}: {}", where, doing, *full)};
   }
   return {code_of(code), fmt::format("{}: {}: {}", where, doing, mdb_strerror(code))};
 }
@@ -236,7 +207,7 @@ Error Environment::may_not_open(Access access) const {
                       permissions_of(is_data ? data : lock))};
 }
 
-Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_t map_bytes) const {
+Result<EnvironmentHandle> Environment::open_handle(Access access, std::uint64_t map_bytes) const {
   arm_fault_guard();
   if (access == Access::write) create_data_file(path_);
   const auto data = path_ / "data.mdb";
@@ -250,15 +221,9 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
                                   map_bytes, kMapLimit)};
   if (!std::in_range<std::size_t>(map_bytes)) return no_room;
   for (;;) {
-    MDB_env* raw = nullptr;
-    if (const int code = mdb_env_create(&raw); code != 0) return error(code, "create environment");
-    Handle env(raw);
-    mdb_env_set_maxdbs(raw, kTables);
-    mdb_env_set_mapsize(raw, static_cast<std::size_t>(map_bytes));
-    // Its default ends the process.
-    mdb_env_set_assert(raw, on_failed_assertion);
+    EnvironmentHandle env;
     // 0664: readers of the group take slots in lock.mdb, so they must be able to write it.
-    const int code = call([&] { return mdb_env_open(raw, path_.c_str(), flags, 0664); });
+    const int code = open_environment(env, path_, map_bytes, kTables, flags, 0664);
     if (code == 0) return env;
     const bool without_lock =
         code == EACCES && access == Access::read && (flags & MDB_NOLOCK) == 0 && may_read(data) &&

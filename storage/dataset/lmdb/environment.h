@@ -37,10 +37,6 @@ inline std::span<const std::byte> as_key(const std::uint64_t& number) {
   return std::as_bytes(std::span(&number, 1)).first(sizeof(std::size_t));
 }
 
-struct CloseEnvironment {
-  void operator()(MDB_env* env) const noexcept;
-};
-
 /// One LMDB environment: a directory with data.mdb and lock.mdb.
 ///
 /// LMDB forbids a process to open one twice, so everything that opens the same directory shares one
@@ -98,12 +94,11 @@ class Environment {
  private:
   friend class Transaction;
   friend class EnvironmentRegistry;
-  using Handle = std::unique_ptr<MDB_env, CloseEnvironment>;
 
   Environment(std::filesystem::path path, Locking locking)
       : path_(std::move(path)), locking_(locking) {}
   Result<void> reopen(Access access, std::uint64_t map_bytes) REQUIRES(mutex_);
-  Result<Handle> open_handle(Access access, std::uint64_t map_bytes) const;
+  Result<EnvironmentHandle> open_handle(Access access, std::uint64_t map_bytes) const;
   Result<void> open_map(Access access, std::uint64_t map_bytes) REQUIRES(mutex_);
   Result<void> open_tables() REQUIRES(mutex_);
   Result<void> check_size() const;
@@ -118,7 +113,7 @@ class Environment {
   std::atomic<bool> overwritten_ = false;
   mutable Mutex mutex_;
   // Changed with the mutex while no transaction is alive, and read without it while one is.
-  Handle env_;  // null after a failed reopen()
+  EnvironmentHandle env_;  // null after a failed reopen()
   std::uint64_t page_bytes_ = 0;
   std::array<unsigned, kTables> tables_{};
   Locking locking_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -14,17 +15,57 @@
 namespace batchwright {
 namespace {
 
-/// Address space, if there is that much: it costs nothing until it is used.
-constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << (sizeof(std::size_t) == 8 ? 40 : 30);
 constexpr std::uint64_t kLeastReserved = std::uint64_t{1} << 26;
 
-MDB_val value_of(const std::uint64_t& key) {
-  return {sizeof(std::size_t), const_cast<std::uint64_t*>(&key)};
+/// A number as a key: 8 bytes big-endian, so that keys lie in the order of their numbers. (Keys of
+/// LMDB's MDB_INTEGERKEY have 4 bytes on 32-bit machines.)
+class Key {
+ public:
+  explicit Key(std::uint64_t number) {
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      bytes_[i] = static_cast<std::byte>(number >> (56 - 8 * i));
+    }
+  }
+  static std::uint64_t number_of(const std::byte* bytes) {
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < kBytes; ++i) number = number << 8 | std::to_integer<int>(bytes[i]);
+    return number;
+  }
+  MDB_val value() const { return value_of(bytes_); }
+
+  static constexpr std::size_t kBytes = 8;
+
+ private:
+  std::array<std::byte, kBytes> bytes_;
+};
+
+/// Sets `other` to the name of a table that is none of `tables`, or has other keys. Returns a code
+/// of LMDB's.
+int find_other(MDB_txn* txn, std::span<const char* const> tables, std::string& other) {
+  MDB_dbi root = 0;
+  MDB_cursor* cursor = nullptr;  // the transaction's end closes it
+  int code = mdb_dbi_open(txn, nullptr, 0, &root);
+  if (code == 0) code = mdb_cursor_open(txn, root, &cursor);
+  while (code == 0) {
+    MDB_val key = {}, value = {};
+    code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    if (code != 0) break;
+    const std::string_view name(static_cast<const char*>(key.mv_data), key.mv_size);
+    const auto ours = std::find(tables.begin(), tables.end(), name);
+    MDB_dbi table = 0;
+    unsigned kind = 1;
+    if (ours != tables.end()) {
+      code = mdb_dbi_open(txn, *ours, 0, &table);
+      if (code == 0) code = mdb_dbi_flags(txn, table, &kind);
+    }
+    if (code != 0 || kind == 0) continue;
+    other = name;
+    break;
+  }
+  return code == MDB_NOTFOUND ? 0 : code;
 }
 
 }  // namespace
-
-void KeyedStore::Close::operator()(MDB_env* env) const noexcept { mdb_env_close(env); }
 
 /// One that was left half done is in no state to be closed.
 KeyedStore::~KeyedStore() {
@@ -32,10 +73,8 @@ KeyedStore::~KeyedStore() {
 }
 
 Error KeyedStore::error(int code, const char* doing) const {
-  const auto room = code == EIO || code == ENOSPC ? room_left(folder_) : std::nullopt;
-  if (room && (*room < (1U << 20) || code == ENOSPC)) {
-    return {ErrorCode::io_error, fmt::format("{}: {}: {}: {} bytes are left", name_, doing,
-                                             std::strerror(ENOSPC), *room)};
+  if (const auto full = full_disk(code, folder_)) {
+    return {ErrorCode::io_error, fmt::format("{}: {}: {}", name_, doing, *full)};
   }
   if (code == kFaulted || is_damage(code)) {
     return {ErrorCode::corrupt_record,
@@ -76,31 +115,35 @@ Result<void> KeyedStore::open_map(std::span<const char* const> tables, bool sync
   const unsigned flags = MDB_NOLOCK | MDB_NOTLS | MDB_NOMEMINIT | (synced ? 0U : MDB_NOSYNC);
   int code = 0;
   for (std::uint64_t bytes = kReservedBytes; bytes >= kLeastReserved; bytes /= 2) {
-    MDB_env* raw = nullptr;
-    if (code = mdb_env_create(&raw); code != 0) return error(code, "create environment");
-    env_.reset(raw);
-    mdb_env_set_maxdbs(raw, static_cast<MDB_dbi>(tables.size()));
-    mdb_env_set_mapsize(raw, static_cast<std::size_t>(bytes));
-    mdb_env_set_assert(raw, [](MDB_env*, const char*) { abandon_guarded_read(); });
-    code = call([&] { return mdb_env_open(raw, folder_.c_str(), flags, 0640); });
+    code =
+        open_environment(env_, folder_, bytes, static_cast<unsigned>(tables.size()), flags, 0640);
     if (code != ENOMEM) break;  // else there is less address space (ulimit -v)
   }
   if (code != 0) return error(code, "open data.mdb");
+  return open_tables(tables);
+}
+
+Result<void> KeyedStore::open_tables(std::span<const char* const> tables) {
   tables_.resize(tables.size());
   auto txn = begin(false);
   if (!txn) return txn.error();
-  for (std::size_t i = 0; i < tables.size() && code == 0; ++i) {
-    code = call(
-        [&] { return mdb_dbi_open(*txn, tables[i], MDB_CREATE | MDB_INTEGERKEY, &tables_[i]); });
+  std::string other;
+  int code = call([&] { return find_other(*txn, tables, other); });
+  for (std::size_t i = 0; i < tables.size() && code == 0 && other.empty(); ++i) {
+    code = call([&] { return mdb_dbi_open(*txn, tables[i], MDB_CREATE, &tables_[i]); });
   }
-  if (code == 0) {
+  if (code == 0 && other.empty()) {
     code = call([&] { return mdb_txn_commit(*txn); });
   } else if (code != kFaulted) {
     mdb_txn_abort(*txn);
   }
   lost_ = code == kFaulted;
   if (code != 0) return error(code, "open its tables");
-  return {};
+  if (other.empty()) return {};
+  return Error{ErrorCode::store_unavailable,
+               fmt::format("{}: found the table \"{}\" in its data.mdb, of a dataset or another "
+                           "program; allowed: a folder of its own",
+                           name_, printable(other))};
 }
 
 Result<MDB_txn*> KeyedStore::begin(bool reads) const {
@@ -114,7 +157,8 @@ Result<MDB_txn*> KeyedStore::begin(bool reads) const {
 
 std::span<std::byte> KeyedStore::Batch::reserve(std::size_t table, std::uint64_t key,
                                                 std::size_t bytes) {
-  MDB_val name = value_of(key);
+  const Key number(key);
+  MDB_val name = number.value();
   MDB_val value{bytes, nullptr};
   if (code_ == 0) {
     code_ = call([&] { return mdb_put(txn_, tables_[table], &name, &value, MDB_RESERVE); });
@@ -126,7 +170,8 @@ std::span<std::byte> KeyedStore::Batch::reserve(std::size_t table, std::uint64_t
 
 void KeyedStore::Batch::erase(std::size_t table, std::uint64_t key) {
   if (code_ != 0) return;
-  MDB_val name = value_of(key);
+  const Key number(key);
+  MDB_val name = number.value();
   code_ = call([&] { return mdb_del(txn_, tables_[table], &name, nullptr); });
   if (code_ == MDB_NOTFOUND) code_ = 0;
 }
@@ -170,7 +215,8 @@ Result<void> KeyedStore::read(std::size_t table, const Take& take) const {
     copy.resize(std::max(copy.size(), value.mv_size));
     std::uint64_t number = 0;
     code = call([&] {
-      std::memcpy(&number, key.mv_data, sizeof(std::size_t));
+      if (key.mv_size != Key::kBytes) return MDB_CORRUPTED;
+      number = Key::number_of(static_cast<const std::byte*>(key.mv_data));
       if (value.mv_size != 0) std::memcpy(copy.data(), value.mv_data, value.mv_size);
       return 0;
     });

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/dataset/lmdb/creation.h"
 
-struct MDB_env;
 struct MDB_txn;
 
 namespace batchwright {
@@ -27,7 +27,8 @@ class KeyedStore {
  public:
   /// Makes the folder, and in it what is not there. `name` names it in errors.
   /// Errors: busy (another process has it), io_error (a disk that is full or broken),
-  /// store_unavailable (it cannot be opened, or is none of LMDB's), corrupt_record, does_not_fit.
+  /// store_unavailable (it cannot be opened, is none of LMDB's, or has other tables, a dataset's
+  /// for one), corrupt_record, does_not_fit.
   static Result<std::unique_ptr<KeyedStore>> open(std::string name,
                                                   const std::filesystem::path& folder,
                                                   std::span<const char* const> tables, bool synced);
@@ -68,20 +69,17 @@ class KeyedStore {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  struct Close {
-    void operator()(MDB_env* env) const noexcept;
-  };
-
   KeyedStore(std::string name, std::filesystem::path folder, FileLock lock)
       : name_(std::move(name)), folder_(std::move(folder)), lock_(std::move(lock)) {}
   Result<void> open_map(std::span<const char* const> tables, bool synced);
+  Result<void> open_tables(std::span<const char* const> tables);
   Result<MDB_txn*> begin(bool reads) const;
   Error error(int code, const char* doing) const;
 
   std::string name_;
   std::filesystem::path folder_;
   FileLock lock_;
-  std::unique_ptr<MDB_env, Close> env_;
+  EnvironmentHandle env_;
   std::vector<unsigned> tables_;
   bool lost_ = false;  ///< A write was left half done.
 };

@@ -4,7 +4,10 @@
 
 #include <array>
 #include <cstddef>
+#include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "formats/formats.h"
 #include "storage/dataset/lmdb/environment.h"
@@ -48,5 +51,9 @@ inline bool is_damage(int code) {
 }
 
 ErrorCode code_of(int code);
+
+/// What a full disk is called in errors, if `code` came of one. LMDB turns a short write into EIO,
+/// so a full disk is told from a broken one by what is left.
+std::optional<std::string> full_disk(int code, const std::filesystem::path& folder);
 
 }  // namespace batchwright
