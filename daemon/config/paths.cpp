@@ -71,32 +71,31 @@ Result<void> resolve_own(const std::string& feed, const char* key, fs::path& pat
                            feed, key, named.string(), path.string(), owner->second)};
 }
 
-bool has_record(const FeedConfig& feed) {
-  return feed.served.live && !feed.served.live->record.empty();
+bool has_folder(const FeedConfig& feed) {
+  return feed.served.live && !(feed.served.live->record.empty() && feed.served.live->spool.empty());
 }
 
 }  // namespace
 
 Result<void> resolve_written(Config& config) {
   Owners journals;
-  Owners datasets;
-  Owners spools;
+  Owners folders;  // datasets, records and spools
   // Their file systems are asked only where that matters: one may not answer.
-  if (std::any_of(config.feeds.begin(), config.feeds.end(), has_record)) {
+  if (std::any_of(config.feeds.begin(), config.feeds.end(), has_folder)) {
     for (const FeedConfig& feed : config.feeds) {
       for (const fs::path& shard : feed.dataset) {
-        datasets.emplace(resolved(shard), fmt::format("the dataset of feed {}", feed.served.name));
+        folders.emplace(resolved(shard), fmt::format("the dataset of feed {}", feed.served.name));
       }
     }
   }
   for (FeedConfig& feed : config.feeds) {
     const std::string& name = feed.served.name;
     auto own = resolve_own(name, "journal", feed.served.journal, journals);
-    if (own && has_record(feed)) {
-      own = resolve_own(name, "live.record", feed.served.live->record, datasets);
+    if (own && feed.served.live) {
+      own = resolve_own(name, "live.record", feed.served.live->record, folders);
     }
     if (own && feed.served.live) {
-      own = resolve_own(name, "live.spool", feed.served.live->spool, spools);
+      own = resolve_own(name, "live.spool", feed.served.live->spool, folders);
     }
     if (!own) return own;
   }

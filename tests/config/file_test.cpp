@@ -168,3 +168,28 @@ TEST_CASE("config: a record is one feed's, and no feed's dataset") {
   REQUIRE(config);
   CHECK(config->feeds.front().served.live->record == run);
 }
+
+TEST_CASE("config: a spool is one feed's, no feed's dataset, and no record") {
+  const TemporaryFolder folder;
+  const fs::path real = fs::canonical(folder.path());
+  fs::create_symlink("spool", real / "link");
+  const std::string link = (real / "link").string();
+  const std::string spool = (real / "spool").string();
+  const auto with = [&](const std::string& feeds, const std::string& keys) {
+    std::ofstream(real / "file") << feeds << kLive << keys;
+    return real / "file";
+  };
+  const auto other = [&](const std::string& key) {
+    std::string text = kLive + key + " = \"" + spool + "\"\n";
+    return text.replace(text.find("\"live\""), 6, "\"b\"");
+  };
+  const std::string ours = "spool = \"" + link + "\"\n";
+  const std::string found = "live.spool: found " + link + ", which is " + spool + ", the ";
+  CHECK(says(refusal(with("[[feed]]\nname = \"a\"\ndataset = \"" + spool + "\"\n", ours)),
+             found + "dataset of feed a; allowed: one that no other feed has"));
+  CHECK(says(refusal(with(other("record"), ours)), found + "live.record of feed b; allowed: "));
+  CHECK(says(refusal(with(other("spool"), ours)), found + "live.spool of feed b; allowed: "));
+  CHECK(says(refusal(with("", ours + "record = \"" + spool + "\"\n")),
+             found + "live.record of feed live; allowed: "));
+  CHECK(load_config(with("", ours)));
+}
