@@ -287,6 +287,8 @@ void Conversation::on_accepted(const ControlMessage& message) {
   if (accepted.producer() != producer_) return;
   if (accepted.ended()) ended_ = true;
   if (!push_ || push_->question != accepted.question()) return;
+  // Where a part was refused, the answer to the one that was under way then says nothing new.
+  if (push_->answer) return;
   if (accepted.taken() != 0) {  // a part
     if (!push_->forgotten) return send_part();
     // Without the rest nothing of it is accepted.

@@ -107,6 +107,8 @@ struct LiveScript {
     if (const auto* push = message.as<wire::Push>()) {
       pushes.emplace_back();
       push->UnPackTo(&pushes.back());
+      if (push->part_at() == 0 && refuses_push) refusals = {*refuses_push};
+      if (!refusals.empty()) return refuse_part(pushes.back());
       if (push->total_bytes() != 0 && !is_whole(pushes.back())) return;
       take_in(pushes.back());
       if (!holds_pushes) world->after(1ms, [this] { accept(pushes.back()); });
@@ -196,6 +198,19 @@ struct LiveScript {
       accepted.text = why.message;
     }
     world->say(std::move(accepted));
+  }
+
+  /// As the daemon does: of what comes after a refused part it knows nothing.
+  void refuse_part(const wire::PushT& part) {
+    wire::AcceptedT told;
+    told.producer = part.producer;
+    told.question = part.question;
+    told.next = next;
+    told.code = static_cast<std::uint16_t>(refusals.back().code);
+    told.text = refusals.back().message;
+    refusals.push_back({ErrorCode::malformed_message, "a part without the first one"});
+    world->after(1ms, [this, told] { world->say(wire::AcceptedT(told)); });
+    if (part.part_at + world->frame.size() >= part.total_bytes) refusals.clear();
   }
 
   /// Takes a part of a frame, and says so. Whether that is the last: then the frame is whole.
@@ -293,6 +308,8 @@ struct LiveScript {
   int ahead = 0;  ///< Most of them that came before an answer.
   bool holds_claims = false;
   bool holds_pushes = false;
+  std::optional<Error> refuses_push;  ///< Each push, or its first part, with this.
+  std::vector<Error> refusals;        ///< Of the parts of one.
   std::optional<Error> refuses_to_produce;
   std::vector<std::string> names;
   std::uint32_t number = 0;  ///< Of the producer, as it asked last.

@@ -178,6 +178,21 @@ TEST_CASE("client: a frame that is larger than a message travels in parts, two o
   CHECK(first_of(run.offered.at(3)) == 3.0F);
 }
 
+TEST_CASE("client: a frame in parts that is refused says why, and not what its next part met") {
+  LiveScript run({.area_bytes = 0, .max_length = 400'000});
+  run.refuses_push = {ErrorCode::invalid_argument, "frames: found inf"};
+  std::size_t accepted = 0;
+  const auto refused = run.push(1, accepted, 5s, 300'000);
+  CHECK(is(refused, ErrorCode::invalid_argument));
+  CHECK(says(refused, "found inf"));
+  CHECK(accepted == 0);
+  CHECK(run.pushes.size() >= 2);  // they were under way together
+  run.refuses_push.reset();
+  run.refusals.clear();
+  REQUIRE(is(run.push(1, accepted, 5s, 300'000), kSettled));
+  CHECK(accepted == 1);
+}
+
 TEST_CASE("client: a daemon that comes back gets a frame in parts from its begin") {
   LiveScript run({.area_bytes = 0, .max_length = 400'000});
   std::size_t accepted = 0;
