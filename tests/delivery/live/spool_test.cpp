@@ -52,7 +52,9 @@ TEST_CASE("delivery: spool: a step that was cut stays as it was, bytes and all")
   feed->push(kActor, offered_between(4, 10));
   REQUIRE(feed->steps() == 2);
   const NamedRows second = feed->rows(1);
+  CHECK(feed->status().counts.staleness.rows() == 8);
   feed.restart();
+  CHECK(feed->status().counts.staleness.rows() == 0);  // they were counted when they were cut
   CHECK(feed->first_step() == 1);  // the trainer had asked for it, and so released the first
   CHECK(feed->steps() == 2);
   CHECK(feed->rows(1) == second);
@@ -65,6 +67,7 @@ TEST_CASE("delivery: spool: a step that was cut stays as it was, bytes and all")
   feed->take(kTrainer, 2);
   feed->push(kActor, offered_between(10, 12));
   CHECK(feed->rows(2) == rows_of("actor", 8, 12));
+  CHECK(feed->status().counts.staleness.rows() == 4);
   // The steps of before are kept for a while, and released with the trainers that come back.
   CHECK(feed->first_step() == 1);
   feed->pass(std::chrono::seconds(2));

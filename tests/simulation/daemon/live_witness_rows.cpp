@@ -67,10 +67,10 @@ void LiveWitness::go_on(const SpooledFeed& spooled) {
   const SpoolCounts& counts = spooled.counts;
   if (!life.batches.empty()) world_.sometimes(Mark::live_spooled);
   for (const SpooledProducer& one : spooled.producers) {
-    const std::uint64_t accepted = life.producers[one.name].accepted;
+    const std::uint64_t accepted = life.producers[*one.name].accepted;
     if (accepted <= one.next) continue;
     world_.fail(fmt::format("{} was told that {} sequences are accepted, and the spool has {}",
-                            one.name, accepted, one.next));
+                            *one.name, accepted, one.next));
   }
   if (life.batches.size() < counts.steps * settings_.world) {
     world_.fail(fmt::format("the spool has {} steps, and {} batches were cut", counts.steps,
@@ -118,7 +118,7 @@ void LiveWitness::go_on_in_lanes(const SpooledFeed& spooled) {
     if (found == all.end() || lane.lane >= life_->lanes.size()) {
       world_.fail(fmt::format("lane {} of the spool has no sequence", lane.lane));
     }
-    const Name name{spooled.producers.at(found->push.producer).name, found->push.number};
+    const Name name{*spooled.producers.at(found->push.producer).name, found->push.number};
     life_->lanes[lane.lane] = name;
     life_->offered.at(name).next = lane.next;
   }

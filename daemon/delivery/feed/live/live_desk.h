@@ -156,6 +156,7 @@ class LiveDesk {
   void answered(const LiveAnswer& answer);
   void accepted(const LiveChange& change);
   void changed(const LiveChange& change);
+  void count_rows(const LiveStep& step);
   void add_step(const LiveStep& step);
   LiveBatch make_batch(const LiveStep& step, const std::vector<LiveRow>& rows);
   static void add_free_lane(std::uint32_t nobody, LiveBatch& batch);

@@ -59,7 +59,10 @@ void LiveDesk::digest() {
   }
   if (spool_) spool_->cut(results.steps, results.changes);
   if (spool_) spool_->groups(results.groups);
-  for (const LiveStep& step : results.steps) add_step(step);
+  for (const LiveStep& step : results.steps) {
+    count_rows(step);
+    add_step(step);
+  }
   for (const LiveChange& change : results.changes) {
     if (change.state != SequenceState::waiting) changed(change);
   }
@@ -128,16 +131,24 @@ void LiveDesk::answered(const LiveAnswer& answer) {
                       : Error{ErrorCode::invalid_argument, answer.why});
 }
 
+/// Those of a step that is cut now, and not of one that a spool had.
+void LiveDesk::count_rows(const LiveStep& step) {
+  for (const std::vector<LiveRow>& rows : step.batches) {
+    for (const LiveRow& row : rows) {
+      if (row.frames == 0) continue;
+      seen_.counts.rows_zeroed += row.zeroed ? 1 : 0;
+      if (!row.filler) seen_.counts.staleness.add(row.staleness);
+    }
+  }
+}
+
 void LiveDesk::add_step(const LiveStep& step) {
   std::vector<LiveBatch> batches;
   std::vector<std::uint64_t> arrivals;
   for (const std::vector<LiveRow>& rows : step.batches) {
     batches.push_back(make_batch(step, rows));
     for (const LiveRow& row : rows) {
-      if (row.frames == 0) continue;
-      arrivals.push_back(row.arrival);
-      seen_.counts.rows_zeroed += row.zeroed ? 1 : 0;
-      if (!row.filler) seen_.counts.staleness.add(row.staleness);
+      if (row.frames != 0) arrivals.push_back(row.arrival);
     }
   }
   kept_.add_step(step.step, std::move(arrivals));

@@ -111,11 +111,11 @@ void ProducerTable::resume(const std::vector<SpooledProducer>& known) {
   for (const SpooledProducer& one : known) {
     auto made = std::make_unique<LiveProducer>();
     made->id = static_cast<ProducerId>(all_.size());
-    made->name = std::make_shared<const std::string>(one.name);
+    made->name = one.name;
     made->next = one.next;
     made->outcomes.resume(one);
     made->may_return = true;
-    names_.emplace(one.name, made->id);
+    names_.emplace(*one.name, made->id);
     all_.push_back(std::move(made));
   }
 }

@@ -31,11 +31,10 @@ void LiveDesk::resume(const SpooledFeed& spooled, std::chrono::milliseconds grac
   for (std::size_t i = 0; i < spooled.sequences.size(); ++i) {
     const ProducerId id = spooled.pool.sequences[i].push.producer;
     LiveProducer& producer = producers_.at(id);
-    auto sequence = std::make_shared<PushedSequence>(*spooled.sequences[i]);
-    sequence->producer = producer.name;
+    const auto& sequence = spooled.sequences[i];
     producer.held_bytes += sequence->bytes();
     if (producer.outcomes.has_settled(sequence->number)) spool_->note_settled(sequence->arrival);
-    kept_.add(std::move(sequence), id, false);
+    kept_.add(sequence, id, false);
   }
   for (const SpooledStep& step : spooled.steps) add_step(step_of(step));
   for (const LivePoolState::Sequence& sequence : spooled.pool.sequences) {

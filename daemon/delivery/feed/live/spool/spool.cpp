@@ -61,7 +61,7 @@ std::vector<std::byte> pack(const SpooledStep& step) {
 
 void note(const SpooledProducer& producer, KeyedStore::Batch& batch) {
   wire::SpoolProducerT packed;
-  packed.name = producer.name;
+  packed.name = *producer.name;
   packed.next = producer.next;
   packed.first = producer.forgotten_before;
   packed.totals = producer.totals;

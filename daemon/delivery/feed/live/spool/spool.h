@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -60,9 +59,8 @@ class Spool {
   Result<void> read_sequences(SpooledFeed& feed) const;
   Result<void> read_marks(SpooledFeed& feed) const;
   Result<void> read_steps(SpooledFeed& feed) const;
-  using Places = std::unordered_map<std::uint64_t, std::size_t>;  ///< By arrival.
   Result<void> settle(SpooledFeed& feed);
-  Result<void> settle_step(const SpooledStep& step, const Places& places, std::vector<bool>& used,
+  Result<void> settle_step(const SpooledStep& step, std::vector<bool>& used,
                            SpooledFeed& feed) const;
   Result<void> drop_useless(const std::vector<bool>& used, SpooledFeed& feed);
   Result<void> read_groups(SpooledFeed& feed);

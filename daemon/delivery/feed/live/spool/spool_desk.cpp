@@ -61,7 +61,7 @@ std::optional<SpoolTurn> SpoolDesk::take(SpoolCounts counts, const ProducerTable
     const Outcomes& outcomes = producer.outcomes;
     SpooledProducer& noted = turn.producers.emplace_back();
     noted.id = id;
-    noted.name = *producer.name;
+    noted.name = producer.name;
     noted.next = producer.next;
     noted.totals.assign(outcomes.totals().begin(), outcomes.totals().end());
     noted.refused_full = outcomes.refused_full();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -89,16 +88,24 @@ SpooledStep step_of(std::uint64_t number, const wire::SpoolStepT& packed) {
   return step;
 }
 
+/// Null: it is not there. They lie in the order of their arrival.
+LivePoolState::Sequence* find(std::vector<LivePoolState::Sequence>& sequences,
+                              std::uint64_t arrival) {
+  const auto found =
+      std::ranges::lower_bound(sequences, arrival, {}, &LivePoolState::Sequence::arrival);
+  return found != sequences.end() && found->arrival == arrival ? &*found : nullptr;
+}
+
 /// What a producer was told to be waiting or delivered, and is kept no more: its last release was
 /// not noted. What was only waiting is lost, which nothing but a damaged store can bring about.
-void settle_outcomes(SpooledProducer& producer, const std::set<std::uint64_t>& kept) {
+void settle_outcomes(SpooledProducer& producer, const std::vector<std::uint64_t>& kept) {
   const auto settled = [](std::uint8_t outcome) {
     if (outcome == static_cast<std::uint8_t>(wire::Outcome::delivered)) return wire::Outcome::done;
     if (outcome == static_cast<std::uint8_t>(wire::Outcome::waiting)) return wire::Outcome::lost;
     return static_cast<wire::Outcome>(outcome);
   };
   for (std::size_t i = 0; i < producer.outcomes.size(); ++i) {
-    if (kept.contains(producer.first + i)) continue;
+    if (std::ranges::binary_search(kept, producer.first + i)) continue;
     const wire::Outcome now = settled(producer.outcomes[i]);
     if (static_cast<std::uint8_t>(now) == producer.outcomes[i]) continue;
     std::uint64_t& before = producer.totals[producer.outcomes[i]];
@@ -152,7 +159,7 @@ Result<void> Spool::read_producers(SpooledFeed& feed) {
       return Result<void>(damaged_spool(name(), fmt::format("producer {} makes no sense", id)));
     }
     SpooledProducer producer{static_cast<ProducerId>(id),
-                             std::move(packed->name),
+                             std::make_shared<const std::string>(std::move(packed->name)),
                              packed->next,
                              std::move(packed->totals),
                              packed->refused_full,
@@ -204,7 +211,7 @@ Result<void> Spool::read_sequences(SpooledFeed& feed) const {
           return bad("its checksum is another");
         }
         auto sequence = copy_of(*record, blocks);
-        sequence->producer = nullptr;  // the feed has its name
+        sequence->producer = feed.producers[origin->producer()].name;
         sequence->number = origin->number();
         sequence->arrival = arrival;
         sequence->version = origin->version();
@@ -266,34 +273,31 @@ Result<void> Spool::read_steps(SpooledFeed& feed) const {
 /// Which sequences the kept steps and lanes have, and which of all are in the pool. One that has
 /// left it and is in no step is of no use.
 Result<void> Spool::settle(SpooledFeed& feed) {
-  Places places;
-  places.reserve(feed.pool.sequences.size());
-  for (std::size_t i = 0; i < feed.pool.sequences.size(); ++i) {
-    places.emplace(feed.pool.sequences[i].arrival, i);
-  }
   std::vector<bool> used(feed.pool.sequences.size());
   for (const SpooledStep& step : feed.steps) {
-    if (auto settled = settle_step(step, places, used, feed); !settled) return settled;
+    if (auto settled = settle_step(step, used, feed); !settled) return settled;
   }
   for (const LivePoolState::Lane& lane : lanes_) {
-    const auto found = places.find(lane.arrival);
-    const auto* const at = found == places.end() ? nullptr : &feed.pool.sequences[found->second];
+    const LivePoolState::Sequence* const at = find(feed.pool.sequences, lane.arrival);
     if (at == nullptr || at->left || lane.next == 0 || lane.next >= at->push.length) {
       return damaged_spool(name(), fmt::format("lane {} makes no sense", lane.lane));
     }
   }
   feed.pool.lanes = lanes_;
   auto dropped = drop_useless(used, feed);
-  std::vector<std::set<std::uint64_t>> numbers(feed.producers.size());
+  std::vector<std::vector<std::uint64_t>> numbers(feed.producers.size());
   for (const LivePoolState::Sequence& sequence : feed.pool.sequences) {
-    numbers[sequence.push.producer].insert(sequence.push.number);
+    numbers[sequence.push.producer].push_back(sequence.push.number);
   }
-  for (SpooledProducer& producer : feed.producers) settle_outcomes(producer, numbers[producer.id]);
+  for (SpooledProducer& producer : feed.producers) {
+    std::ranges::sort(numbers[producer.id]);
+    settle_outcomes(producer, numbers[producer.id]);
+  }
   return dropped;
 }
 
-Result<void> Spool::settle_step(const SpooledStep& step, const Places& places,
-                                std::vector<bool>& used, SpooledFeed& feed) const {
+Result<void> Spool::settle_step(const SpooledStep& step, std::vector<bool>& used,
+                                SpooledFeed& feed) const {
   LivePoolState::Step& open = feed.pool.open.emplace_back();
   open.step = step.step;
   for (const auto& rows : step.batches) {
@@ -302,14 +306,13 @@ Result<void> Spool::settle_step(const SpooledStep& step, const Places& places,
     }
     for (const SpooledRow& row : rows) {
       if (row.frames == 0) continue;
-      const auto found = places.find(row.arrival);
-      if (found == places.end()) {
+      LivePoolState::Sequence* const sequence = find(feed.pool.sequences, row.arrival);
+      if (sequence == nullptr) {
         return damaged_spool(name(), fmt::format("step {} has sequence {}, which is not there",
                                                  step.step, row.arrival));
       }
-      used[found->second] = true;
-      LivePoolState::Sequence& sequence = feed.pool.sequences[found->second];
-      sequence.left = sequence.left || row.leaves;
+      used[static_cast<std::size_t>(sequence - feed.pool.sequences.data())] = true;
+      sequence->left = sequence->left || row.leaves;
       open.arrivals.push_back(row.arrival);
     }
   }
@@ -326,7 +329,6 @@ Result<void> Spool::drop_useless(const std::vector<bool>& used, SpooledFeed& fee
       useless.push_back(feed.sequences[i]->arrival);
       continue;
     }
-    feed.bytes += feed.sequences[i]->bytes();
     if (i != kept) {
       feed.sequences[kept] = std::move(feed.sequences[i]);
       feed.pool.sequences[kept] = std::move(feed.pool.sequences[i]);

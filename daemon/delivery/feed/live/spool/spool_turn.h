@@ -48,7 +48,7 @@ struct SpooledMark {
 /// What a feed knows of a producer, by its number.
 struct SpooledProducer {
   ProducerId id = 0;
-  std::string name;
+  std::shared_ptr<const std::string> name;
   std::uint64_t next = 0;
   std::vector<std::uint64_t> totals;  ///< By outcome.
   std::uint64_t refused_full = 0, duplicates = 0;
@@ -92,7 +92,6 @@ struct SpooledFeed {
   LivePoolState pool;
   std::vector<std::shared_ptr<const PushedSequence>> sequences;  ///< Those of `pool`, in its order.
   std::vector<SpooledStep> steps;                                ///< That are kept.
-  std::uint64_t bytes = 0;                                       ///< Of all sequences.
 };
 
 }  // namespace batchwright
