@@ -31,7 +31,9 @@ class CopiedBatch(Batch):
             (each, "data", each.bytes) for each in tensors]
         parts += [(each, "row_lengths", 4 * rows) for each in tensors]
         parts += [(header, name, size * rows) for name, size in
-                  (("lengths", 4), ("ordinals", 8), ("starts", 4), ("flags", 1))]
+                  (("lengths", 4), ("ordinals", 8), ("starts", 4), ("flags", 1), ("uses", 4),
+                   ("versions", 8), ("versions_newest", 8), ("groups", 8), ("weights", 4),
+                   ("producers", 4), ("numbers", 8), ("epochs", 8))]
         slot = slot_type(sum(size + _ALIGNMENT for _, _, size in parts), False)()
         place = ctypes.addressof(slot)
         header.memory, header.memory_bytes = place, len(slot)
@@ -50,6 +52,7 @@ class CopiedBatch(Batch):
         slot.header, slot.homes, slot.writable, slot.handle = header, source.homes, True, None
         slot.tensors = {_abi.text(each.name): each for each in tensors}
         slot.keys, slot.after = list(batch.keys), batch._after()
+        slot.producers = batch._producer_names()
         self._slot: Any = slot
         self._generation = _fork.generation
 
@@ -69,6 +72,10 @@ class CopiedBatch(Batch):
 
     def _after(self) -> _abi.Position:
         return _abi.Position.from_buffer_copy(self._held().after)
+
+    def _producer_names(self) -> List[str]:
+        names: List[str] = self._held().producers
+        return names
 
     def done(self) -> None:
         """Does nothing: what was copied has gone back."""

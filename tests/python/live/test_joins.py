@@ -4,6 +4,7 @@ import batchwright
 import numpy
 import pytest
 import served
+from batchwright._copied import CopiedBatch
 
 # Whether the recipe draws right is not asked here: only that it draws the same once more.
 RECIPE = """
@@ -113,7 +114,9 @@ def joining(serve):
 def one_row(connection):
     with connection.feed("train").subscribe(timeout=served.SECONDS) as subscription:
         with subscription.next(timeout=served.SECONDS) as batch:
-            return batch.row(0), int(batch.lengths[0])
+            row = batch.row(0)
+            assert CopiedBatch(batch).row(0) == row
+            return row, int(batch.lengths[0])
 
 
 def test_a_row_that_is_none_is_refused_and_the_producer_goes_on(joining):

@@ -6,6 +6,7 @@ import batchwright
 import numpy
 import pytest
 import served
+from batchwright._copied import CopiedBatch
 
 LIVE = """
 [[feed]]
@@ -26,6 +27,7 @@ groups = "step"
 linger = "never"
 """
 SIZE = 4  # of a group
+OF_ROWS = ("versions", "versions_newest", "groups", "weights", "numbers", "epochs", "producers")
 LANES = """
 [[feed]]
 name = "lanes"
@@ -60,7 +62,7 @@ def push_groups(out, groups, pushed):
 
 def test_a_trainer_reads_what_a_producer_pushes(endpoint):
     from batchwright.torch import BatchDataset
-    pushed, seen = [], {}
+    pushed, seen, copies = [], {}, []
 
     def produce():
         with batchwright.connect(endpoint) as connection:
@@ -82,6 +84,7 @@ def test_a_trainer_reads_what_a_producer_pushes(endpoint):
                 assert batch["reward"][row] == number
                 assert batch.producers[row] == "actor"
                 seen.setdefault(int(batch.groups[row]), []).append((batch.step, int(number)))
+            copies.append((CopiedBatch(batch), {name: list(getattr(batch, name)) for name in OF_ROWS}))
             if batch.index % 2 == 1:
                 version += 1
                 dataset.advance(version)
@@ -89,6 +92,9 @@ def test_a_trainer_reads_what_a_producer_pushes(endpoint):
                 break
     producer.join(served.SECONDS)
     assert pushed == list(range(80))
+    for copy, said in copies:  # what they are copies of has gone back
+        assert {name: list(getattr(copy, name)) for name in OF_ROWS} == said
+        assert list(copy.lengths) and copy["reward"].shape == (len(said["numbers"]),)
     for rows in seen.values():  # no group is torn
         assert len(rows) == SIZE and len({step for step, _ in rows}) == 1
 

@@ -9,6 +9,7 @@ from typing import Any, List, NamedTuple, Optional
 import numpy as np
 
 from .. import _abi
+from ..errors import NotFoundError
 from ..values import fingerprint_of, fingerprint_text
 
 _F4, _I8, _U4 = np.dtype("<f4"), np.dtype("<i8"), np.dtype("<u4")
@@ -49,10 +50,18 @@ class LiveRows:
     def row(self, i: int) -> Row:
         """What a sequence that is made for row `i` names, where a live feed joins the rows of this
         batch's feed to what is pushed. Errors: NotFoundError."""
-        of = _abi.Of(ctypes.sizeof(_abi.Of))
-        _abi.check(_abi.batch_row(self._held().handle, i, ctypes.byref(of)))
-        return Row(_abi.text(of.feed), fingerprint_text(of.fingerprint), of.epoch, of.ordinal,
-                   of.start, of.use)
+        header = self._held().header
+        if not 0 <= i < header.sequences:
+            raise NotFoundError(f"row {i}; the batch has {header.sequences}")
+
+        def entry(which: str, kind: Any) -> int:
+            address = getattr(header, which)
+            value: int = kind.from_address(address + ctypes.sizeof(kind) * i).value if address else 0
+            return value
+
+        return Row(_abi.text(header.feed), fingerprint_text(header.fingerprint), header.epoch,
+                   entry("ordinals", ctypes.c_uint64), entry("starts", ctypes.c_uint32),
+                   entry("uses", ctypes.c_uint32))
 
     @property
     def versions(self) -> Optional[np.ndarray[Any, Any]]:
@@ -99,15 +108,19 @@ class LiveRows:
     @property
     def producers(self) -> Optional[List[str]]:
         """Names of the rows' producers."""
-        slot, size = self._held(), ctypes.c_size_t()
         places = self._live("producers", _U4)
         if places is None:
             return None
+        names = self._producer_names()
+        return [names[place] for place in places]
+
+    def _producer_names(self) -> List[str]:
+        slot, size = self._held(), ctypes.c_size_t()
         names = []
         for i in range(slot.header.producer_count):
             name = _abi.batch_producer(slot.handle, i, ctypes.byref(size))
             names.append(_abi.text(ctypes.string_at(name, size.value)))
-        return [names[place] for place in places]
+        return names
 
     @property
     def zeroed(self) -> int:
