@@ -1,7 +1,7 @@
 #pragma once
 
 // Front door of the room: bytes on disk and on the wire. Values, no threads, no I/O. Layouts byte
-// by byte: README.md.
+// by byte: README.md and PROTOCOL.md.
 
 #include "formats/base/base.h"        // what the room stands on
 #include "formats/batch.h"            // one finished batch

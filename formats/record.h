@@ -41,7 +41,7 @@ constexpr std::uint64_t next_offered_place(std::uint64_t bytes) {
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 /// The places of the values of an offered sequence with these lengths, one for each field of the
-/// schema (README.md, "Live feeds"). Errors: schema_mismatch for lengths that no sequence has.
+/// schema (PROTOCOL.md, "Live feeds"). Errors: schema_mismatch for lengths that no sequence has.
 Result<std::vector<ValuePlace>> offered_places(const Schema& schema,
                                                std::span<const std::uint32_t> lengths);
 

@@ -35,7 +35,7 @@ struct ServerSettings : ListenerSettings {
   std::chrono::milliseconds feed_grace{0};
 };
 
-/// The conversation with each client (formats/README.md). It joins the objects that know sockets,
+/// The conversation with each client (formats/PROTOCOL.md). It joins the objects that know sockets,
 /// sessions and feeds (README.md): it tells them what happened, and carries out what they decide.
 ///
 /// Threads: construction and destruction on the thread that runs the loop; all else on the loop.

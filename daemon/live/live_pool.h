@@ -46,7 +46,7 @@ struct LivePoolStatus {
 };
 
 /// The pool of one incarnation of a live feed, and all that it decides: what is accepted, what may
-/// be claimed, when a step is cut and what it holds. README.md has the rules.
+/// be claimed, when a step is cut and what it holds. DEFINITIONS.md has the rules.
 ///
 /// A pure state machine: no thread, clock, socket or bytes. The same events at the same times give
 /// the same results.

@@ -14,7 +14,7 @@
 namespace batchwright {
 namespace {
 
-/// Rows and steps are counted in 32 bits, frames up to 2^62 (README.md, "Bounds and limits").
+/// Rows and steps are counted in 32 bits, frames up to 2^62 (README.md, "Limits").
 constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 62;
 

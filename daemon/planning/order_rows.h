@@ -56,8 +56,8 @@ struct OrderNames {
 /// A line of an order file has at most so many bytes.
 inline constexpr std::size_t kMostOrderLineBytes = std::size_t{1} << 24;
 
-/// The rows that the text of an order file names. README.md, "Order files", has its form. `file`
-/// stands in messages.
+/// The rows that the text of an order file names. DEFINITIONS.md, "Order files", has its form.
+/// `file` stands in messages.
 /// Errors: bad_configuration, with file, line, row, what was found and what is allowed; those of
 /// names.find.
 Result<OrderRows> parse_order(std::string_view text, std::string file, const OrderNames& names);

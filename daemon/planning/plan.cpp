@@ -92,7 +92,7 @@ Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanS
   if (!draft) return draft.error();
   if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
   if (auto reach = check_boundaries(*draft, settings); !reach) return reach.error();
-  // As in the papers' code: seed 0's epoch 1 is seed 1's epoch 0 (README.md, "Random numbers").
+  // As in the papers' code: seed 0's epoch 1 is seed 1's epoch 0 (README.md, "Semantics").
   const std::uint64_t seed = settings.seed + epoch.value;
   if (auto done = select_items(*draft, settings, epoch); !done) return done.error();
   if (auto done = order_items(*draft, settings, seed); !done) return done.error();

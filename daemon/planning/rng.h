@@ -23,7 +23,7 @@ enum class Stream : std::uint64_t {
   uniform = 10,  ///< The sequences of a live step, of select = uniform.
 };
 
-/// The stream of one stage, specified in README.md.
+/// The stream of one stage, specified in DEFINITIONS.md.
 class RandomStream : public SplitMix64 {
  public:
   RandomStream(std::uint64_t seed_plus_epoch, Stream stream)

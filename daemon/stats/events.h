@@ -131,7 +131,7 @@ struct EventRow {
   std::string_view name;  ///< Name in /stats and in the label `event` of /metrics.
   Severity severity;
   Pace pace;
-  std::string_view line;  ///< The log line, with {} for its arguments; README.md shows them all.
+  std::string_view line;  ///< The log line, with {} for its arguments; REFERENCE.md shows them all.
   std::optional<Told> told = {};  ///< What clients that listen are told; empty: nothing.
 };
 

@@ -80,16 +80,16 @@ std::string name_of(SessionId session);
 std::uint32_t credit_of(const SubscriberStatus& subscriber);
 /// Clients that were turned away: by the allow-list, for their keys, or since there are too many.
 std::uint64_t clients_refused(const StatsSource& source);
-/// The page /stats: one JSON object as README.md of this room describes it, UTF-8 whatever bytes
-/// clients call themselves by.
+/// The page /stats: one JSON object as REFERENCE.md describes it, UTF-8 whatever bytes clients call
+/// themselves by.
 std::string render_stats(const StatsSource& source);
-/// The page /history, which README.md describes, too.
+/// The page /history, which README.md describes.
 std::string render_history(const StatsSource& source);
 
 /// The type of the page /metrics, for the header of the answer.
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
-/// The page /metrics: Prometheus' text format 0.0.4 as README.md of this room describes it. Every
-/// metric is there from the start; those of feeds and subscribers have a line for each.
+/// The page /metrics: Prometheus' text format 0.0.4 as README.md and REFERENCE.md describe it.
+/// Every metric is there from the start; those of feeds and subscribers have a line for each.
 std::string render_metrics(const StatsSource& source);
 
 }  // namespace batchwright

@@ -259,7 +259,7 @@ Rates FeedWindow::rates() const {
 }
 
 Verdict FeedWindow::verdict(const FeedMoment& moment) const {
-  // In the order of the table in README.md: the first line that applies counts.
+  // In the order of the table in REFERENCE.md: the first line that applies counts.
   if (moment.failed) return {Bound::failed, "see its reason"};
   if (moment.subscriptions == 0) {
     return {Bound::idle, moment.live == nullptr

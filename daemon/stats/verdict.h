@@ -129,7 +129,7 @@ class FeedWindow {
   const std::deque<PastRate>& past() const { return past_; }
   /// The assembly threads' work for this feed.
   BusySeconds busy() const { return difference().own; }
-  /// The rule is in README.md.
+  /// The rule is in REFERENCE.md.
   Verdict verdict(const FeedMoment& moment) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Front door of the room: datasets in LMDB, read and written. README.md has the layout.
+// Front door of the room: datasets in LMDB, read and written. FORMAT.md has the layout.
 
 #include "storage/dataset/lmdb/fault_guard.h"  // reading a map that may fault: guarded
 #include "storage/dataset/lmdb/keyed_store.h"  // values by numbers, beside datasets: KeyedStore

@@ -8,7 +8,7 @@
 #include "storage/dataset/state.h"
 
 // Which commits a dataset has had. Sequences are only ever appended, so an earlier commit is the
-// first so many of them. Layout in README.md.
+// first so many of them. Layout in FORMAT.md.
 
 namespace batchwright {
 

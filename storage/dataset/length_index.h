@@ -5,7 +5,7 @@
 #include "storage/dataset/lmdb/environment.h"
 
 // The table `lengths`: for each column, the values of all sequences packed into chunks, so that
-// opening a dataset reads a few bytes a sequence. Layout in README.md.
+// opening a dataset reads a few bytes a sequence. Layout in FORMAT.md.
 
 namespace batchwright {
 

@@ -138,7 +138,7 @@ class Dataset {
   /// fingerprint_mismatch (what is there now was not appended to what was).
   virtual Result<std::shared_ptr<const Snapshot>> snapshot() = 0;
   /// The dataset as it was at the commit with this content(): all figures, lengths and sequences
-  /// are those of an earlier snapshot(), and later sequences are not in it. README.md says how far
+  /// are those of an earlier snapshot(), and later sequences are not in it. FORMAT.md says how far
   /// back the history reaches. Costs as much as snapshot().
   /// Errors: not_found, which says what the dataset has; those of snapshot().
   virtual Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) = 0;

@@ -17,7 +17,7 @@ constexpr std::string_view kStateKey = "state";
 constexpr std::size_t kMostMetaBytes = std::size_t{64} << 20;  // far above any description
 static_assert(kStateBytes == sizeof(wire::DatasetState));
 
-/// One step of the chained hash; the formula is part of the format (README.md).
+/// One step of the chained hash; the formula is part of the format (FORMAT.md).
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
   return mix64(hash * kGoldenStep + word);
 }

@@ -18,7 +18,7 @@ struct Speed {
 /// Errors: invalid_argument, unless the factor lies in 0.5 ... 2 and has at most three places.
 Result<Speed> parse_speed(double factor);
 
-/// `from` samples become `to`: a and b of README.md. Both above 0.
+/// `from` samples become `to`: a and b of DEFINITIONS.md. Both above 0.
 struct RateRatio {
   std::uint64_t from = 1;
   std::uint64_t to = 1;

@@ -94,7 +94,7 @@ std::vector<double> dct_rows(std::size_t cepstra, std::size_t bands) {
   std::vector<double> rows(cepstra * bands);
   const double n = static_cast<double>(bands);
   for (std::size_t k = 0; k < cepstra; ++k) {
-    // Makes the rows orthonormal (README.md).
+    // Makes the rows orthonormal (DEFINITIONS.md).
     const double scale = std::sqrt((k == 0 ? 1.0 : 2.0) / n);
     for (std::size_t b = 0; b < bands; ++b) {
       rows[k * bands + b] = scale * std::cos(std::numbers::pi * static_cast<double>(k) *

@@ -69,7 +69,7 @@ enum class Normalise : std::uint8_t {
 enum class Lifter : std::uint8_t { kaldi, librosa };
 
 /// The settings by which sound becomes features. As they stand they are those of convention htk;
-/// front_end_like() has the others. The formulae are in README.md.
+/// front_end_like() has the others. The formulae are in DEFINITIONS.md.
 struct FrontEndOptions {
   std::string like = "htk";  ///< The convention that the rest began with.
   FeatureKind features = FeatureKind::logmel;

@@ -11,8 +11,8 @@
 namespace batchwright {
 
 /// Perceptual linear prediction (Hermansky 1990) as Kaldi has it: cepstra of the all-pole model of
-/// band energies that are weighted by equal loudness and compressed. The formulae are in README.md.
-/// Immutable. Threads: any.
+/// band energies that are weighted by equal loudness and compressed. The formulae are in
+/// DEFINITIONS.md. Immutable. Threads: any.
 class PlpCepstra {
  public:
   PlpCepstra(const FrontEndOptions& options, const FrameMeasures& measures);

@@ -44,7 +44,7 @@ enum class DrawnField : std::uint8_t {
 std::string_view drawn_name(DrawnField field);
 
 /// What is done with each sequence on its way into a batch, in the order of the members. Each step
-/// is off unless set. README.md has the order, the formulae and what each step does to lengths.
+/// is off unless set. README.md has the order and what each step does to lengths.
 struct RecipeSettings {
   // Sound: the dataset has some, as samples or encoded.
   std::vector<StyleSettings> styles;

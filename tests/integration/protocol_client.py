@@ -1,5 +1,6 @@
-"""A client of batchwrightd written from formats/README.md and the .fbs files alone, and a test by it:
-it receives whole epochs as messages, and knows every value that must be in them.
+"""A client of batchwrightd written from formats/PROTOCOL.md, formats/README.md and the .fbs files
+alone, and a test by it: it receives whole epochs as messages, and knows every value that must be in
+them.
 Call: protocol_client.py BIN FLATC SCHEMAS, the folder of programs, flatc, and the folder of .fbs files"""
 import pathlib
 import re
@@ -15,8 +16,8 @@ import numpy
 import zmq
 
 PROTOCOL = 1
-ABILITIES = 1  # of those in the table: 0, a queue's batch can be given back undone
-UPCOMING = 8  # of that table: 3, the daemon tells which batches come next
+ABILITIES = 1  # of those in PROTOCOL.md: 0, a queue's batch can be given back undone
+UPCOMING = 8  # of these: 3, the daemon tells which batches come next
 SEQUENCES = 60
 SECONDS = 30  # that any single wait may take
 

@@ -1,4 +1,4 @@
-"""A second implementation of a live feed: daemon/live/README.md as a program.
+"""A second implementation of a live feed: daemon/live/DEFINITIONS.md as a program.
 
     python3 model.py CASES.json     says which cases it agrees with
 

@@ -1,4 +1,4 @@
-"""Plans of order files, written from daemon/planning/README.md alone, as second_planner.py is."""
+"""Plans of order files, written from daemon/planning/DEFINITIONS.md alone, like second_planner.py."""
 from second_planner import LAST, RESET, arrange, cut, spread, unroll
 
 

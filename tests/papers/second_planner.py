@@ -1,6 +1,6 @@
-"""A second planner, written from daemon/planning/README.md alone.
+"""A second planner, written from daemon/planning/DEFINITIONS.md alone.
 
-It is slow and says every rule once, in the README's words, so that the two can be held side by side.
+It is slow and says every rule once, in that page's words, so that the two can be held side by side.
 """
 import math
 

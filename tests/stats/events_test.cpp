@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "daemon/stats/stats.h"
+#include "tests/stats/reference.h"
 
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
 
@@ -51,14 +53,16 @@ TEST_CASE("stats: every event has a name of its own and a line") {
   CHECK(names.size() == kEvents);
 }
 
-TEST_CASE("stats: the README shows every event with its line") {
-  std::ifstream file(std::string(BATCHWRIGHT_SOURCE) + "/daemon/stats/README.md");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+TEST_CASE("stats: REFERENCE.md has the table of all events") {
+  const auto mark = [](Pace pace) {
+    return pace == Pace::each ? "" : pace == Pace::limited ? " *" : " **";
+  };
+  std::string table = "| event | level | line |\n| --- | --- | --- |\n";
   for (const EventRow& row : kEventRows) {
-    CAPTURE(row.name);
-    CHECK(text.find(fmt::format("| `{}` | ", row.name)) != std::string::npos);
-    CHECK(text.find(fmt::format("`{}` |", row.line)) != std::string::npos);
+    table += fmt::format("| `{}` | {}{} | `{}` |\n", row.name, name_of(row.severity),
+                         mark(row.pace), row.line);
   }
+  check_reference("events", table);
 }
 
 TEST_CASE("stats: noting an event counts it and writes its line at its level") {

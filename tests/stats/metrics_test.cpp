@@ -10,6 +10,7 @@
 
 #include "daemon/stats/metrics/metric_rows.h"
 #include "daemon/stats/stats.h"
+#include "tests/stats/reference.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -41,8 +42,6 @@ FeedStatus speech(const FeedCounters& counters, std::shared_ptr<const StageTimes
   feed.subscribers = {one};
   return feed;
 }
-
-const std::string kTableBegins = "<!-- metrics -->\n";
 
 /// Value by name and labels, as they stand.
 std::map<std::string, double> samples_of(const std::string& page) {
@@ -95,19 +94,8 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
   CHECK(names.size() == metric_rows().size());
 }
 
-TEST_CASE("stats: README.md has the table of all metrics") {
-  const std::string file = BATCHWRIGHT_SOURCE "/daemon/stats/README.md";
-  std::ifstream in(file);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const std::string before = text.substr(0, text.find(kTableBegins) + kTableBegins.size());
-  const std::string after = text.substr(text.find("<!-- /metrics -->"));
-  if (std::getenv("BATCHWRIGHT_WRITE_TABLES") != nullptr) {
-    std::ofstream(file) << before << metrics_table() << after;
-    return;
-  }
-  CHECK_MESSAGE(text == before + metrics_table() + after,
-                "BATCHWRIGHT_WRITE_TABLES=1 build/dev/bin/stats_tests -tc='stats: README*' "
-                "writes the table");
+TEST_CASE("stats: REFERENCE.md has the table of all metrics") {
+  check_reference("metrics", metrics_table());
 }
 
 TEST_CASE("stats: figures of rows are the same on both pages") {

@@ -14,7 +14,7 @@
 namespace batchwright {
 
 /// The Unix stream socket on which the daemon hands over arenas. Layout of request and reply:
-/// formats/README.md.
+/// formats/PROTOCOL.md.
 class ArenaLink final : public ArenaSource {
  public:
   /// Connects, and binds the connection to the session.

@@ -15,7 +15,7 @@ namespace batchwright {
 
 /// What a live feed takes: the fields of its sequences that are pushed, and their limits. It checks
 /// what a program pushes before anything is sent, and lays it out as the wire wants it
-/// (formats/README.md). Threads: immutable.
+/// (formats/PROTOCOL.md). Threads: immutable.
 class SequenceForm {
  public:
   explicit SequenceForm(const bw_feed& feed);

@@ -10,8 +10,8 @@
 
 namespace batchwright {
 
-/// Publishes events to all listeners (formats/README.md, Events). Nothing depends on their arrival:
-/// a slow listener loses some, and nothing waits for it.
+/// Publishes events to all listeners (formats/PROTOCOL.md, Events). Nothing depends on their
+/// arrival: a slow listener loses some, and nothing waits for it.
 /// Threads: the event loop only.
 class EventPublisher {
  public:

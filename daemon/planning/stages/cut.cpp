@@ -9,7 +9,7 @@ namespace batchwright {
 namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-/// Rows times longest are counted up to here (README.md, "Bounds and limits").
+/// Rows times longest are counted up to here (README.md, "Limits").
 constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 62;
 
 std::uint64_t padded_frames(const PlanSettings& settings, std::uint32_t longest) {
@@ -35,7 +35,7 @@ Capacity::Capacity(const PlanSettings& settings, std::uint32_t longest)
 }
 
 std::uint64_t Capacity::rows_within(std::uint32_t longest) const {
-  // Whole-number divisions, as README.md has them: the second planner must come to the same rows.
+  // Whole-number divisions, as DEFINITIONS.md has them: the second planner must get the same rows.
   const std::uint64_t frames = longest;
   switch (cut_) {
     case Cut::fixed: return most_rows_;

@@ -160,7 +160,7 @@ void draw(Draft& draft, std::size_t number, std::uint64_t wanted, RandomStream& 
   for (; wanted > 0; ++ordinal) {
     if (!allowed.has(lengths[ordinal])) continue;
     // Selection sampling (Knuth, vol. 2, algorithm S). Where all that is left is wanted, nothing is
-    // drawn: README.md has the rule, and the second planner follows it.
+    // drawn: DEFINITIONS.md has the rule, and the second planner follows it.
     const std::uint64_t drawn = wanted == to_see || random.below(to_see) < wanted ? 1 : 0;
     draft.drawn[ordinal / 64] |= drawn << ordinal % 64;
     wanted -= drawn;
@@ -214,7 +214,7 @@ std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettin
   std::vector<std::uint64_t> wanted;
   for (const Draft::Dataset& dataset : draft.datasets) {
     const auto exact = share * static_cast<double>(dataset.kept);
-    // To the nearest, and at least one sequence, as README.md has it.
+    // To the nearest, and at least one sequence, as DEFINITIONS.md has it.
     wanted.push_back(std::max(static_cast<std::uint64_t>(exact + 0.5), std::uint64_t{1}));
   }
   if (settings.mix_weights.empty()) return wanted;

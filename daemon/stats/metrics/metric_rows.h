@@ -50,7 +50,7 @@ using MetricSource = std::variant<Number (*)(const StatsSource&), Number (*)(con
                                   Number (*)(const ReadDiskStats&), Number (*)(const DiskStats&),
                                   FeedCounter, ModeCounter, FeedChoice, MetricLines>;
 
-/// One metric: /metrics, /stats and the table in README.md are made of these rows.
+/// One metric: /metrics, /stats and the table in REFERENCE.md are made of these rows.
 struct MetricRow {
   std::string name;       ///< Without the prefix batchwright_, but for what every process has.
   std::string_view type;  ///< "gauge", "counter" or "histogram".
@@ -71,7 +71,7 @@ const std::vector<MetricRow>& live_metric_rows();
 std::string full_name(const MetricRow& row);
 /// The names of its labels, as a list for people.
 std::string labels_of(const MetricRow& row);
-/// The table of README.md.
+/// The table of REFERENCE.md.
 std::string metrics_table();
 
 }  // namespace batchwright

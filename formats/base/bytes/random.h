@@ -7,7 +7,7 @@
 namespace batchwright {
 
 /// SplitMix64 (Steele, Lea and Flood), the generator of plans and of augmentation. Specified in
-/// daemon/planning/README.md, so that anyone can recompute what is drawn. Never a standard
+/// daemon/planning/DEFINITIONS.md, so that anyone can recompute what is drawn. Never a standard
 /// distribution: their results are not specified.
 class SplitMix64 {
  public:

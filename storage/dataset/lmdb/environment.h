@@ -22,7 +22,7 @@ struct MDB_stat;
 
 namespace batchwright {
 
-/// The named databases of a dataset. README.md says what they hold.
+/// The named databases of a dataset. FORMAT.md says what they hold.
 enum class Table : std::size_t { meta, sequences, keys, lengths };
 inline constexpr std::size_t kTables = 4;
 

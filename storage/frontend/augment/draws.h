@@ -38,7 +38,7 @@ struct DrawKey {
   std::optional<std::uint64_t> identity = std::nullopt;
 };
 
-/// The draws of one stage for one row. README.md has the formulae.
+/// The draws of one stage for one row. DEFINITIONS.md has the formulae.
 /// Threads: one at a time.
 class Draws {
  public:

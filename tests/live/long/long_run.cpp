@@ -1,5 +1,6 @@
 // Producers, trainers and a clock around a LivePool. What is checked is counted anew here: which
-// version and line of training each sequence is of, and how stale that is by daemon/live/README.md.
+// version and line of training each sequence is of, and how stale that is by
+// daemon/live/DEFINITIONS.md.
 
 #include "tests/live/long/long_run.h"
 

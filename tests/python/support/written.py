@@ -1,4 +1,5 @@
-"""Made-up sequences, written, and read again by the layout in the storage room's README."""
+"""Made-up sequences, written, and read again by the layouts in
+formats/README.md and storage/dataset/FORMAT.md."""
 
 import os
 import struct

@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// The formulae of README.md once more, in double precision and by the definition of the DFT.
+/// The formulae of DEFINITIONS.md once more, in double precision and by the definition of the DFT.
 /// Nothing is shared with the front end, and it is as slow as it looks.
 struct Reference {
   FrontEndOptions options;

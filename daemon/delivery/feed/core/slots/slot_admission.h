@@ -42,7 +42,7 @@ struct AdmissionState {
 
 /// Decides which subscription may take a slot. It promises that some client can always go on, where
 /// there is a slot more than subscriptions on this host, ranks that are still to come included;
-/// README.md has the rule and its proof. It keeps counts, and the states stay with their owner, so
+/// SLOTS.md has the rule and its proof. It keeps counts, and the states stay with their owner, so
 /// that a question costs no walk over the subscriptions. Threads: one at a time.
 class SlotAdmission {
  public:
