@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "storage/recipe/stored_sound.h"
+#include "storage/recipe/sources/stored_sound.h"
 
 namespace batchwright {
 namespace {

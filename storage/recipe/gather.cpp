@@ -10,7 +10,7 @@
 
 #include "formats/formats.h"
 #include "storage/recipe/row_maker.h"
-#include "storage/recipe/speakers.h"
+#include "storage/recipe/sources/speakers.h"
 
 namespace batchwright {
 namespace {
@@ -40,7 +40,7 @@ class Gathering {
         block = next_++;
       }
       // What a helper throws, for lack of memory, would end the process.
-      auto sums = caught(ErrorCode::busy, "", [&] { return sum_block(block, maker); });
+      auto sums = as_result(ErrorCode::busy, "", [&] { return sum_block(block, maker); });
       const MutexLock lock(mutex_);
       if (!sums) {
         // The first in the dataset, whichever thread comes first.

@@ -9,12 +9,9 @@
 
 #include "formats/formats.h"
 #include "storage/recipe/draw_keys.h"
-#include "storage/recipe/settings.h"
-#include "storage/recipe/sound_set.h"
-#include "storage/recipe/speakers.h"
-#include "storage/recipe/statistics.h"
+#include "storage/recipe/sources/stored_sound.h"
 #include "storage/recipe/step_table.h"
-#include "storage/recipe/stored_sound.h"
+#include "storage/recipe/steps/step.h"
 
 namespace batchwright {
 
@@ -23,17 +20,6 @@ using SharedLengths = std::shared_ptr<const std::vector<std::uint32_t>>;
 
 /// Values of a frame, all steps done: 16 MiB, the most that a frame of a dataset may have.
 inline constexpr std::uint64_t kMostFrameValues = std::uint64_t{1} << 22;
-
-/// How long one row is after each group of steps.
-struct RowLengths {
-  Speed speed;
-  RateRatio ratio;                ///< Of sound: what one resampling does.
-  std::uint64_t samples = 0;      ///< Of sound, after it.
-  std::uint64_t unperturbed = 0;  ///< Frames at speed 1.
-  std::uint64_t frames = 0;       ///< Frames of the features.
-  KeepOne keep;                   ///< With the offset that was drawn.
-  std::uint64_t row = 0;          ///< Frames that the row has in the end.
-};
 
 /// The rate that all sequences have. Errors: bad_configuration: they have several.
 Result<std::uint32_t> common_rate(std::span<const std::uint32_t> rates);
@@ -54,7 +40,7 @@ class Recipe {
   /// Whether rows are sound, or else frames of features.
   bool makes_sound() const { return sound_ && !front_end_; }
   /// Values of a frame of features, before any step behind them.
-  std::uint32_t dimensions() const { return dimensions_; }
+  std::uint32_t dimensions() const { return data_.dimensions; }
   /// The fields of the rows, in their order.
   const Schema& schema() const { return fields_.schema; }
   /// The stored field that a field of the rows comes from.
@@ -69,9 +55,9 @@ class Recipe {
   /// Bytes of a frame of all that is made of a row.
   std::uint64_t frame_bytes() const;
 
-  const RecipeSettings& settings() const { return settings_; }
+  const RecipeSettings& settings() const { return data_.settings; }
   /// Hz, of the sound that rows or their features are made of; 0 where none is.
-  std::uint32_t rate() const { return rate_; }
+  std::uint32_t rate() const { return data_.rate; }
   /// What makes features of sound; null where nothing does.
   const FrontEnd* front_end() const { return front_end_ ? &*front_end_ : nullptr; }
   /// Which noise, or room, a draw for a style stands for: dataset and key.
@@ -110,13 +96,7 @@ class Recipe {
 
  private:
   friend class RowMaker;
-  explicit Recipe(RecipeSettings settings) : settings_(std::move(settings)) {}
-
-  /// What a style needs that is open.
-  struct Sources {
-    std::shared_ptr<const SoundSet> noise;
-    std::shared_ptr<const SoundSet> rooms;
-  };
+  explicit Recipe(RecipeSettings settings);
 
   Result<void> open_sound(const Snapshot& of);
   Result<void> check_seconds(const Snapshot& of) const;
@@ -159,25 +139,11 @@ class Recipe {
     std::vector<bool> made;
     std::size_t primary = 0;  ///< The stored one.
   };
-  struct Styles {
-    std::vector<Sources> sources;
-    std::vector<double> weights;
-  };
-  /// Sums made before, if there are any; with those of speakers the stored field that tells them.
-  struct Cmvn {
-    std::optional<CmvnStatistics> statistics;
-    SpeakerField speaker;
-  };
-
-  RecipeSettings settings_;
+  StepData data_;
+  std::vector<const RowStep*> sound_steps_, frame_steps_;  // those that are asked for
   std::uint64_t seed_ = 0;
   std::optional<StoredSound> sound_;
   std::optional<FrontEnd> front_end_;
-  std::uint32_t rate_ = 0;        // of sound, after resampling
-  double sample_scale_ = 1;       // the front end's
-  std::uint32_t dimensions_ = 1;  // of a frame of features, before any step behind them
-  Styles styles_;
-  Cmvn cmvn_;
   Fields fields_;
   std::string text_;
   std::string made_by_;

@@ -2,10 +2,10 @@
 
 // Front door of the room: what becomes of stored sequences on their way into a batch.
 
-#include "storage/recipe/draw_keys.h"      // what the draws of a row depend on
-#include "storage/recipe/gather.h"         // statistics of a dataset
-#include "storage/recipe/opened_recipe.h"  // lengths and fields of the rows
-#include "storage/recipe/row_maker.h"      // one row
-#include "storage/recipe/settings.h"       // what people ask for
-#include "storage/recipe/statistics.h"     // sums for CMVN
-#include "storage/recipe/verify_sound.h"   // whether stored files decode to what is said
+#include "storage/recipe/draw_keys.h"           // what the draws of a row depend on
+#include "storage/recipe/gather.h"              // statistics of a dataset
+#include "storage/recipe/opened_recipe.h"       // lengths and fields of the rows
+#include "storage/recipe/row_maker.h"           // one row
+#include "storage/recipe/sources/statistics.h"  // sums for CMVN
+#include "storage/recipe/steps/settings.h"      // what people ask for
+#include "storage/recipe/verify_sound.h"        // whether stored files decode to what is said

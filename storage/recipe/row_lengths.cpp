@@ -27,36 +27,38 @@ RowLengths Recipe::lengths_by(std::uint64_t stored, const RateRatio& ratio,
                               std::uint32_t keep_offset) const {
   RowLengths lengths;
   lengths.ratio = ratio;
-  lengths.keep = {settings_.keep.of, keep_offset};
+  lengths.keep = {data_.settings.keep.of, keep_offset};
   lengths.samples = stored;
-  if (sound_) lengths.samples = resampled_length(settings_.resampler, stored, ratio);
+  if (sound_) lengths.samples = resampled_length(data_.settings.resampler, stored, ratio);
   lengths.frames = front_end_ ? front_end_->frames(lengths.samples) : lengths.samples;
   lengths.unperturbed = lengths.frames;
-  const std::uint64_t reduced = settings_.keep.of > 1
-                                    ? kept_length(lengths.frames, lengths.keep)
-                                    : stacked_length(lengths.frames, settings_.stacking);
-  lengths.row = delayed_length(reduced, settings_.delay);
+  lengths.row = lengths.frames;
+  for (const RowStep* step : frame_steps_) {
+    if (step->length == nullptr) continue;
+    lengths.row = step->length(lengths.row, data_.settings, lengths.keep);
+  }
   return lengths;
 }
 
 Result<RateRatio> Recipe::ratio_of(std::uint32_t rate, Speed speed) const {
   if (!sound_) return RateRatio{};
-  const auto ratio = rate_ratio(rate, rate_, speed);
+  const auto ratio = rate_ratio(rate, data_.rate, speed);
   if (!ratio) return Error{ErrorCode::bad_configuration, ratio.error().message};
   return *ratio;
 }
 
 Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
                                    const DrawKey& key) const {
-  const auto& speeds = settings_.speeds;
+  const auto& speeds = data_.settings.speeds;
   // What decides lengths is the same for each row of a sequence: a plan has one length of it.
   DrawKey first = key;
   first.use = 0;
   const Speed speed =
       speeds.empty() ? Speed{} : speeds[draw_speed({first, DrawStage::speed}, speeds.size())];
   const std::uint32_t offset =
-      settings_.keep_random ? draw_keep_offset({first, DrawStage::keep_one_of}, settings_.keep.of)
-                            : settings_.keep.offset;
+      data_.settings.keep_random
+          ? draw_keep_offset({first, DrawStage::keep_one_of}, data_.settings.keep.of)
+          : data_.settings.keep.offset;
   const auto ratio = ratio_of(rate, speed);
   if (!ratio) return ratio.error();
   RowLengths lengths = lengths_by(stored, *ratio, offset);
@@ -70,7 +72,8 @@ Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
 
 Result<std::vector<RateRatio>> Recipe::ratios_of(std::uint32_t rate) const {
   std::vector<RateRatio> ratios;
-  for (const Speed speed : settings_.speeds.empty() ? std::vector{Speed{}} : settings_.speeds) {
+  for (const Speed speed :
+       data_.settings.speeds.empty() ? std::vector{Speed{}} : data_.settings.speeds) {
     const auto ratio = ratio_of(rate, speed);
     if (!ratio) return ratio.error();
     ratios.push_back(*ratio);
@@ -115,7 +118,8 @@ Result<void> Recipe::some_lengths(const Snapshot& of, std::span<const RowChoice>
   for (std::size_t i = first; i < first + out.size(); ++i) {
     if (const std::uint32_t rate = rates.empty() ? known : rates[i];
         rate != known || ratios.empty()) {
-      if (sound_ && settings_.sample_rate == 0 && rate != rate_) return common_rate(rates).error();
+      if (sound_ && data_.settings.sample_rate == 0 && rate != data_.rate)
+        return common_rate(rates).error();
       auto of_rate = ratios_of(rate);
       if (!of_rate) {
         return Error{of_rate.error().code,
@@ -161,7 +165,7 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const Ro
       const std::size_t begin = t * count / threads;
       const std::size_t end = (t + 1) * count / threads;
       // What a thread throws would end the process.
-      done[t] = caught(ErrorCode::internal, "", [&] {
+      done[t] = as_result(ErrorCode::internal, "", [&] {
         return some_lengths(of, choices, choose, table, begin,
                             std::span(*lengths).subspan(begin, end - begin));
       });
@@ -190,10 +194,12 @@ Result<void> Recipe::check_seconds(const Snapshot& of) const {
   for (std::uint64_t i = std::min<std::uint64_t>(kept_->checked_sounds, lengths.size());
        i < lengths.size(); ++i) {
     // A rate of 0 is refused by name elsewhere.
-    if (rates[i] == 0 || lengths[i] <= std::uint64_t{settings_.max_seconds} * rates[i]) continue;
-    return Error{ErrorCode::bad_configuration,
-                 fmt::format("sequence {} has {:.1f} s of sound; allowed: up to max_seconds = {}",
-                             i, static_cast<double>(lengths[i]) / rates[i], settings_.max_seconds)};
+    if (rates[i] == 0 || lengths[i] <= std::uint64_t{data_.settings.max_seconds} * rates[i])
+      continue;
+    return Error{
+        ErrorCode::bad_configuration,
+        fmt::format("sequence {} has {:.1f} s of sound; allowed: up to max_seconds = {}", i,
+                    static_cast<double>(lengths[i]) / rates[i], data_.settings.max_seconds)};
   }
   kept_->checked_sounds = lengths.size();
   return {};
@@ -226,7 +232,7 @@ std::uint64_t Recipe::thread_bytes(const Snapshot& of) const {
   }
   std::uint64_t scratch = 0;
   bool has_noise = false;
-  for (const Sources& sources : styles_.sources) {
+  for (const StepData::Sources& sources : data_.sources) {
     has_noise = has_noise || sources.noise;
     for (const auto* set : {sources.noise.get(), sources.rooms.get()}) {
       if (set != nullptr) scratch = std::max(scratch, set->scratch_bytes());
@@ -237,7 +243,7 @@ std::uint64_t Recipe::thread_bytes(const Snapshot& of) const {
 
 std::uint64_t Recipe::kept_bytes() const {
   std::set<const SoundSet*> sets;  // styles share them
-  for (const Sources& sources : styles_.sources) {
+  for (const StepData::Sources& sources : data_.sources) {
     sets.insert({sources.noise.get(), sources.rooms.get()});
   }
   std::uint64_t bytes = 0;
@@ -247,18 +253,18 @@ std::uint64_t Recipe::kept_bytes() const {
 
 Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
   if (auto fits = check_seconds(of); !fits) return fits.error();
-  const bool same = settings_.speeds.size() <= 1 && !settings_.keep_random;
+  const bool same = data_.settings.speeds.size() <= 1 && !data_.settings.keep_random;
   if (same) {
     const MutexLock lock(kept_->mutex);
     const auto kept = kept_->lengths.lock();
     if (kept && kept_->content == of.content()) return kept;
   }
-  const std::size_t speeds = std::max<std::size_t>(settings_.speeds.size(), 1);
-  const std::uint32_t offsets = settings_.keep_random ? settings_.keep.of : 1;
+  const std::size_t speeds = std::max<std::size_t>(data_.settings.speeds.size(), 1);
+  const std::uint32_t offsets = data_.settings.keep_random ? data_.settings.keep.of : 1;
   std::vector<RowChoice> choices;
   for (std::size_t k = 0; k < speeds; ++k) {
     for (std::uint32_t n = 0; n < offsets; ++n) {
-      choices.push_back({k, settings_.keep_random ? n : settings_.keep.offset});
+      choices.push_back({k, data_.settings.keep_random ? n : data_.settings.keep.offset});
     }
   }
   const auto keys = draw_keys(of, epoch);
@@ -286,7 +292,7 @@ Result<std::uint32_t> Recipe::length(const Snapshot& of, Ordinal ordinal,
 }
 
 Result<DrawKeys> Recipe::draw_keys(const Snapshot& of, Epoch epoch) const {
-  if (settings_.draws == 1 || !draws_anything(settings_)) return DrawKeys(seed_, epoch);
+  if (data_.settings.draws == 1 || !draws_anything(data_.settings)) return DrawKeys(seed_, epoch);
   const MutexLock lock(kept_->mutex);
   std::vector<DrawKeys::Shard> shards;
   std::uint64_t first = 0;
@@ -314,10 +320,10 @@ Result<DrawKeys> Recipe::draw_keys(const Snapshot& of, Epoch epoch) const {
 Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) const {
   // Of a random offset the first gives the longest rows and the last the shortest: at most a frame
   // lies between them.
-  std::vector<std::uint32_t> offsets{settings_.keep_random ? 0 : settings_.keep.offset};
-  if (settings_.keep_random) offsets.push_back(settings_.keep.of - 1);
+  std::vector<std::uint32_t> offsets{data_.settings.keep_random ? 0 : data_.settings.keep.offset};
+  if (data_.settings.keep_random) offsets.push_back(data_.settings.keep.of - 1);
   std::vector<SharedLengths> all;
-  for (std::size_t k = 0; k < std::max<std::size_t>(settings_.speeds.size(), 1); ++k) {
+  for (std::size_t k = 0; k < std::max<std::size_t>(data_.settings.speeds.size(), 1); ++k) {
     for (const std::uint32_t offset : offsets) {
       const RowChoice choice{k, offset};
       auto lengths = all_lengths(of, {&choice, 1}, [](std::uint64_t) { return std::size_t{0}; });
@@ -329,7 +335,7 @@ Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) 
 }
 
 std::uint64_t Recipe::real_frames(std::uint64_t start, std::uint64_t count) const {
-  const std::uint64_t ignored = settings_.delay.frames;
+  const std::uint64_t ignored = data_.settings.delay.frames;
   return count - std::min(count, ignored - std::min(ignored, start));
 }
 

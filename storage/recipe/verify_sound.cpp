@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "formats/formats.h"
-#include "storage/recipe/stored_sound.h"
+#include "storage/recipe/sources/stored_sound.h"
 
 namespace batchwright {
 namespace {

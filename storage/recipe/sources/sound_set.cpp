@@ -1,4 +1,4 @@
-#include "storage/recipe/sound_set.h"
+#include "storage/recipe/sources/sound_set.h"
 
 #include <fmt/core.h>
 

@@ -50,7 +50,8 @@ struct RecipeSettings {
   std::vector<StyleSettings> styles;
   std::uint32_t sample_rate = 0;  ///< Hz; 0: the rate that all sequences have.
   ResamplerKind resampler = ResamplerKind::soxr;
-  std::vector<Speed> speeds;  ///< One is drawn for each row; none: as stored.
+  std::vector<Speed> speeds;       ///< One is drawn for each row; none: as stored.
+  bool dc_offset_removed = false;  ///< The mean of a sequence's samples.
   double dither = 0;
   std::string like;  ///< The front end's convention; empty: rows are sound, or what is stored.
   FeatureKind features = FeatureKind::logmel;

@@ -1,4 +1,4 @@
-#include "storage/recipe/stored_sound.h"
+#include "storage/recipe/sources/stored_sound.h"
 
 #include <fmt/core.h>
 

@@ -10,7 +10,7 @@
 
 #include "formats/formats.h"
 #include "storage/frontend/frontend.h"
-#include "storage/recipe/stored_sound.h"
+#include "storage/recipe/sources/stored_sound.h"
 
 namespace batchwright {
 

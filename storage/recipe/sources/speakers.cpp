@@ -1,4 +1,4 @@
-#include "storage/recipe/speakers.h"
+#include "storage/recipe/sources/speakers.h"
 
 #include <fmt/core.h>
 

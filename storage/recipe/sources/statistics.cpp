@@ -1,4 +1,4 @@
-#include "storage/recipe/statistics.h"
+#include "storage/recipe/sources/statistics.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
