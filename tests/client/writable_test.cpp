@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -33,18 +32,6 @@ bool is_clean(const client::Batch& batch) {
 
 void write_all(const client::Batch& batch) {
   for (float& value : batch["features"].as_writable<float>()) value = -7;
-}
-
-/// Private mappings of a fake daemon's arena in this process.
-int private_views() {
-  std::ifstream maps("/proc/self/maps");
-  int count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("fake-arena") != std::string::npos && line.find(" rw-p ") != std::string::npos) {
-      ++count;
-    }
-  }
-  return count;
 }
 
 }  // namespace
@@ -129,51 +116,6 @@ TEST_CASE("client: many writable batches, held several at a time, come as the da
     if (held.size() == 3) held.erase(held.begin() + static_cast<std::ptrdiff_t>(batches % 3));
   }
   CHECK(batches == 600);
-}
-
-TEST_CASE("client: a write behind the release is not in the slot's next batch") {
-  FakeDaemon daemon;
-  client::Connection connection(daemon.endpoint());
-  client::Subscription writer = connection.subscribe({.feed = "train", .writable = true});
-  daemon.deliver(1, 0, 0, 0);
-  std::span<float> values;
-  {
-    const client::Batch batch = next_of(writer);
-    values = batch["features"].as_writable<float>();
-  }
-  values.front() = -7;  // the view is there as long as the subscription
-  wire::DeliveryT next = daemon.lay_out(0, 1, 1);
-  while (next.slot != 0) next = daemon.lay_out(0, 1, 1);
-  next.subscription = 1;
-  daemon.deliver(next);
-  const client::Batch batch = next_of(writer);
-  CHECK(batch["features"].as<float>().data() == values.data());
-  CHECK(is_clean(batch));
-}
-
-TEST_CASE("client: the private view of an arena ends with the subscription") {
-  FakeDaemon daemon;
-  client::Connection connection(daemon.endpoint());
-  {
-    client::Subscription writer = connection.subscribe({.feed = "train", .writable = true});
-    daemon.deliver(1, 0, 0, 0);
-    write_all(next_of(writer));
-    CHECK(private_views() == 1);
-  }
-  CHECK(private_views() == 0);
-}
-
-TEST_CASE("client: a dead daemon's arena is unmapped from a subscription that may write, too") {
-  FakeDaemon daemon;
-  client::Connection connection(daemon.endpoint());
-  client::Subscription writer = connection.subscribe({.feed = "train", .writable = true});
-  daemon.deliver(1, 0, 0, 0);
-  client::Batch batch = next_of(writer);
-  daemon.die();
-  batch["features"].as_writable<float>().front() = 5;
-  CHECK(private_views() == 1);
-  batch = {};
-  CHECK(eventually([] { return private_views() == 0; }));  // in no call of the library's
 }
 
 TEST_CASE("client: writable is 0 or 1") {

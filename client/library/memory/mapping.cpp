@@ -61,16 +61,6 @@ Result<std::span<const std::byte>> Mapping::part(std::uint64_t offset, std::uint
   return bytes_.subspan(offset, size);
 }
 
-void Mapping::keep(std::shared_ptr<const void> beside) const {
-  const MutexLock lock(mutex_);
-  beside_.push_back(std::move(beside));
-}
-
-void Mapping::let_go(const std::shared_ptr<const void>& beside) const {
-  const MutexLock lock(mutex_);
-  std::erase(beside_, beside);
-}
-
 Result<std::shared_ptr<const Area>> Area::map(const Descriptor& area, std::uint64_t bytes) {
   if (auto size = checked_size(area, bytes, "area"); !size) return size.error();
   const auto size = static_cast<std::size_t>(bytes);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "client/library/memory/fault_table.h"
 #include "formats/formats.h"
@@ -28,23 +27,13 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// The arena's descriptor, by which a part can be mapped in another way.
-  int descriptor() const { return arena_.get(); }
-
   /// A part of the arena. Errors: malformed_message when it lies outside.
   Result<std::span<const std::byte>> part(std::uint64_t offset, std::uint64_t size) const;
-
-  /// Keeps another mapping of the same arena for as long as this one is there, so that the arena's
-  /// memory goes with both.
-  void keep(std::shared_ptr<const void> beside) const;
-  void let_go(const std::shared_ptr<const void>& beside) const;
 
  private:
   std::span<const std::byte> bytes_;
   Descriptor arena_;
   FaultTable::Entry shown_;
-  mutable Mutex mutex_;
-  mutable std::vector<std::shared_ptr<const void>> beside_ GUARDED_BY(mutex_);
 };
 
 /// A producer's area: memory that the daemon made for it, mapped here to be written to.

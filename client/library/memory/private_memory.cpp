@@ -9,11 +9,11 @@
 namespace batchwright {
 namespace {
 
-/// Where a batch begins in a seat: its tensors are aligned as in the arena.
-std::uint64_t in_seat(const Place& place) { return place.offset % kTensorAlignment; }
+/// Where a batch begins in a buffer: its tensors are aligned as in the arena.
+std::uint64_t in_buffer(const Place& place) { return place.offset % kTensorAlignment; }
 
-void copy_to(const Seat& seat, std::span<const std::byte> bytes, const Place& place) {
-  std::memcpy(seat.bytes().data() + in_seat(place), bytes.data(), bytes.size());
+void copy_to(const CopyBuffer& buffer, std::span<const std::byte> bytes, const Place& place) {
+  std::memcpy(buffer.bytes().data() + in_buffer(place), bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -22,85 +22,48 @@ Result<PrivateMemory::Lent> PrivateMemory::lend(const std::shared_ptr<const Mapp
                                                 const Wanted& batch) {
   const auto bytes = arena->part(batch.place.offset, batch.place.bytes);
   if (!bytes) return bytes.error();
-  if (auto view = view_of(arena); view && view->hold(batch.place)) {
-    return lend_view(std::move(view), batch.place);
-  }
-  return lend_copy(*bytes, batch);
-}
-
-/// Null when this batch is to be copied ahead, or there is no such view.
-std::shared_ptr<PrivateView> PrivateMemory::view_of(const std::shared_ptr<const Mapping>& arena) {
-  const MutexLock lock(mutex_);
-  const bool copies = copies_next(arena);
-  habit_.count();
-  if (copies) return nullptr;
-  if (arena_.lock() == arena) return view_.lock();
-  auto view = PrivateView::map(*arena);
-  if (view) arena->keep(view);
-  arena_ = arena;
-  view_ = view;
-  return view;
-}
-
-bool PrivateMemory::copies_next(const std::shared_ptr<const Mapping>& arena) const {
-  return habit_.copies() || (view_.expired() && arena_.lock() == arena);
-}
-
-Result<PrivateMemory::Lent> PrivateMemory::lend_view(std::shared_ptr<PrivateView> view,
-                                                     const Place& place) {
-  const std::span<const std::byte> memory = view->bytes();
-  std::shared_ptr<const void> stay(nullptr,
-                                   [self = shared_from_this(), view, place](const void*) noexcept {
-                                     self->note(view->end(place), place.bytes);
-                                   });
-  Payload payload{std::move(view), memory.subspan(place.offset, place.bytes), false, memory};
-  return Lent{std::move(payload), std::move(stay)};
-}
-
-Result<PrivateMemory::Lent> PrivateMemory::lend_copy(std::span<const std::byte> bytes,
-                                                     const Wanted& batch) {
-  auto seat = copy_of(bytes, batch);
-  if (!seat) {
+  auto buffer = copy_of(*bytes, batch);
+  if (!buffer) {
     return Error{
         ErrorCode::does_not_fit,
-        fmt::format("no memory for a batch of {} bytes that may be written to", bytes.size())};
+        fmt::format("no memory for a batch of {} bytes that may be written to", bytes->size())};
   }
-  std::shared_ptr<const void> stay(nullptr,
-                                   [self = shared_from_this(), seat](const void*) mutable noexcept {
-                                     self->seats_.give_back(std::move(seat));
-                                   });
-  const std::span<std::byte> memory = seat->bytes();
-  const std::span<std::byte> copy = memory.subspan(in_seat(batch.place), bytes.size());
-  return Lent{Payload{std::move(seat), copy, false, memory}, std::move(stay)};
+  std::shared_ptr<const void> stay(
+      nullptr, [self = shared_from_this(), buffer](const void*) mutable noexcept {
+        self->buffers_.give_back(std::move(buffer));
+      });
+  const std::span<std::byte> memory = buffer->bytes();
+  const std::span<std::byte> copy = memory.subspan(in_buffer(batch.place), bytes->size());
+  return Lent{Payload{std::move(buffer), copy, false, memory}, std::move(stay)};
 }
 
 /// Null when there is no memory.
-std::shared_ptr<Seat> PrivateMemory::copy_of(std::span<const std::byte> bytes,
-                                             const Wanted& batch) {
+std::shared_ptr<CopyBuffer> PrivateMemory::copy_of(std::span<const std::byte> bytes,
+                                                   const Wanted& batch) {
   if (auto prepared = take_prepared()) {
-    if (prepared->batch == batch) return std::move(prepared->seat);
-    seats_.give_back(std::move(prepared->seat));
+    if (prepared->batch == batch) return std::move(prepared->buffer);
+    buffers_.give_back(std::move(prepared->buffer));
   }
-  auto seat = seats_.take(in_seat(batch.place) + bytes.size());
-  if (seat) copy_to(*seat, bytes, batch.place);
-  return seat;
+  auto buffer = buffers_.take(in_buffer(batch.place) + bytes.size());
+  if (buffer) copy_to(*buffer, bytes, batch.place);
+  return buffer;
 }
 
 void PrivateMemory::prepare(const std::shared_ptr<const Mapping>& arena,
                             const Wanted& batch) noexcept try {
   const auto bytes = arena->part(batch.place.offset, batch.place.bytes);
   const MutexLock lock(mutex_);
-  if (!bytes || prepared_ || !copies_next(arena)) return;
-  auto seat = seats_.take(in_seat(batch.place) + bytes->size());
-  if (!seat) return;
-  prepared_ = Prepared{batch, seat};
+  if (!bytes || prepared_) return;
+  auto buffer = buffers_.take(in_buffer(batch.place) + bytes->size());
+  if (!buffer) return;
+  prepared_ = Prepared{batch, buffer};
   copying_.begin(
-      [arena, seat, from = *bytes, place = batch.place] { copy_to(*seat, from, place); });
+      [arena, buffer, from = *bytes, place = batch.place] { copy_to(*buffer, from, place); });
 } catch (const std::bad_alloc&) {
   forget_prepared();
 }
 
-/// Behind it nothing is being copied.
+/// After it nothing is being copied.
 std::optional<PrivateMemory::Prepared> PrivateMemory::take_prepared() {
   std::optional<Prepared> prepared;
   {
@@ -112,21 +75,12 @@ std::optional<PrivateMemory::Prepared> PrivateMemory::take_prepared() {
 }
 
 void PrivateMemory::forget_prepared() {
-  if (auto prepared = take_prepared()) seats_.give_back(std::move(prepared->seat));
-}
-
-void PrivateMemory::note(std::size_t written, std::uint64_t bytes) noexcept {
-  const MutexLock lock(mutex_);
-  habit_.note(written, bytes / page_bytes() + 1);
+  if (auto prepared = take_prepared()) buffers_.give_back(std::move(prepared->buffer));
 }
 
 void PrivateMemory::close() {
   forget_prepared();
-  seats_.close();
-  std::shared_ptr<PrivateView> view;  // unmapped behind the lock
-  const MutexLock lock(mutex_);
-  view = view_.lock();
-  if (const auto arena = arena_.lock(); arena && view) arena->let_go(view);
+  buffers_.close();
 }
 
 }  // namespace batchwright

@@ -1,12 +1,10 @@
 #include "client/library/memory/private_memory.h"
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 
 #include <cstdint>
 #include <thread>
 
-#include "tests/client/memory/child.h"
 #include "tests/client/memory/sealed_arena.h"
 #include "tests/client/one_client.h"
 
@@ -38,69 +36,19 @@ void write_all(const PrivateMemory::Lent& batch) {
   std::memset(writable(batch.payload.bytes), 99, batch.payload.bytes.size());
 }
 
-/// Where the view of the arena is; null for a copy.
-const void* memory_of(const PrivateMemory::Lent& batch) {
-  return batch.payload.memory.size() == SealedArena::size() ? batch.payload.memory.data() : nullptr;
-}
-
 }  // namespace
 
-TEST_CASE("client: the habit of writing is what the last look says of it") {
-  WriteHabit habit;
-  CHECK_FALSE(habit.copies());
-  habit.note(0, 700);
-  CHECK_FALSE(habit.copies());
-  habit.note(700 / WriteHabit::kOneOf - 1, 700);
-  CHECK_FALSE(habit.copies());
-  habit.note(700, 700);
-  CHECK(habit.copies());
-  habit.note(0, 700);
-  CHECK_FALSE(habit.copies());
-}
-
-TEST_CASE("client: a look at the habit of writing is at one batch, also while it is out") {
-  WriteHabit habit;
-  habit.note(1, 1);
-  for (int round = 0; round < 2; ++round) {
-    for (std::size_t i = 0; i < WriteHabit::kLookAtOneOf - 1; ++i) {
-      REQUIRE(habit.copies());
-      habit.count();
-    }
-    CHECK_FALSE(habit.copies());
-    habit.count();
-  }
-  CHECK(habit.copies());
-}
-
-TEST_CASE("client: batches that are not written to are read in one mapping, and never copied") {
+TEST_CASE("client: whatever is written, each batch shows what the arena has") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
-  const void* seen = nullptr;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 50; ++i) {
     arena.fill(0, SealedArena::size(), i);
     const auto batch = lent(*memory, arena, i % 2 == 0 ? kFirst : kSecond);
-    CHECK(shows(batch, i));
+    REQUIRE(shows(batch, i));
     CHECK_FALSE(batch.payload.shared);
-    REQUIRE(memory_of(batch) != nullptr);
-    if (i > 0) CHECK(memory_of(batch) == seen);
-    seen = memory_of(batch);
-  }
-}
-
-TEST_CASE("client: whatever is written, each batch shows what the arena has, in both ways") {
-  SealedArena arena;
-  const auto memory = std::make_shared<PrivateMemory>();
-  std::size_t views = 0;
-  const auto rounds = static_cast<int>(2 * WriteHabit::kLookAtOneOf + 10);
-  for (int i = 0; i < rounds; ++i) {
-    arena.fill(0, SealedArena::size(), i % 50);
-    const auto batch = lent(*memory, arena, kFirst);
-    REQUIRE(shows(batch, i % 50));
     CHECK(reinterpret_cast<std::uintptr_t>(batch.payload.bytes.data()) % kTensorAlignment == 0);
-    views += memory_of(batch) != nullptr ? 1 : 0;
     write_all(batch);
   }
-  CHECK(views == 3);  // the first, and two that looked whether the habit has changed
 }
 
 TEST_CASE("client: a batch that is held keeps what was written while others come and go") {
@@ -142,25 +90,19 @@ TEST_CASE("client: an arena that grew is seen anew, and held batches keep the sm
   CHECK(shows(before, 99));
 }
 
-TEST_CASE("client: a private view goes with its mapping, or with the subscription") {
+TEST_CASE("client: a buffer is used again once its batch is released") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
-  const auto view_of = [](const PrivateMemory::Lent& batch) {
-    return std::weak_ptr<const void>(batch.payload.keeper);
-  };
   auto batch = lent(*memory, arena, kFirst);
-  const auto first = view_of(batch);
+  const void* const place = batch.payload.bytes.data();
   batch = {};
-  CHECK_FALSE(first.expired());
-  arena.unmap();
-  CHECK(first.expired());
-  SealedArena other;
-  batch = lent(*memory, other, kFirst);
-  const auto second = view_of(batch);
+  batch = lent(*memory, arena, kFirst);
+  CHECK(batch.payload.bytes.data() == place);
+  const std::weak_ptr<const void> buffer = batch.payload.keeper;
   memory->close();
-  CHECK_FALSE(second.expired());
+  CHECK_FALSE(buffer.expired());
   batch = {};
-  CHECK(second.expired());
+  CHECK(buffer.expired());
 }
 
 TEST_CASE("client: memory that is kept by itself stays mapped behind batch and subscription") {
@@ -183,7 +125,7 @@ TEST_CASE("client: a place outside of the arena is refused before anything is le
   CHECK_FALSE(memory->lend(arena.mapping(), {{UINT64_MAX, 11}, {}}));
 }
 
-TEST_CASE("client: a batch that was prepared shows what the arena had then, in a seat") {
+TEST_CASE("client: a batch that was prepared shows what the arena had then, in a buffer") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
   write_all(lent(*memory, arena, kFirst));
@@ -193,7 +135,6 @@ TEST_CASE("client: a batch that was prepared shows what the arena had then, in a
     memory->prepare(arena.mapping(), {kSecond, lease});
     const auto batch = lent(*memory, arena, kSecond, lease);
     REQUIRE(shows(batch, i));
-    CHECK(memory_of(batch) == nullptr);
     write_all(batch);
   }
 }
@@ -233,20 +174,3 @@ TEST_CASE("client: a place outside of the arena is not prepared") {
   memory->prepare(arena.mapping(), {{UINT64_MAX, 11}, LeaseNumber{1}});
   CHECK(shows(lent(*memory, arena, kFirst, LeaseNumber{1}), 0));
 }
-
-#ifndef BATCHWRIGHT_SANITIZED  // whose runtime needs a pipe to see whether it may read an object
-TEST_CASE("client: without a descriptor to spare all batches are copies") {
-  SealedArena arena;
-  arena.fill(0, SealedArena::size(), 3);
-  CHECK(holds_in_child([&arena] {
-    const rlimit none{0, 0};  // /proc/self/pagemap cannot be opened
-    setrlimit(RLIMIT_NOFILE, &none);
-    const auto memory = std::make_shared<PrivateMemory>();
-    const auto one = memory->lend(arena.mapping(), {kFirst, {}});
-    memory->prepare(arena.mapping(), {kSecond, LeaseNumber{1}});
-    const auto other = memory->lend(arena.mapping(), {kSecond, LeaseNumber{1}});
-    return one && other && memory_of(*one) == nullptr && memory_of(*other) == nullptr &&
-           shows(*one, 3) && shows(*other, 3);
-  }));
-}
-#endif

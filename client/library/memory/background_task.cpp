@@ -1,4 +1,4 @@
-#include "client/library/memory/errand.h"
+#include "client/library/memory/background_task.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace batchwright {
 
-Errand::~Errand() {
+BackgroundTask::~BackgroundTask() {
   if (!thread_.joinable()) return;
   {
     const MutexLock lock(mutex_);
@@ -16,7 +16,7 @@ Errand::~Errand() {
   thread_.join();
 }
 
-void Errand::begin(std::function<void()> work) {
+void BackgroundTask::begin(std::function<void()> work) {
   start();
   {
     const MutexLock lock(mutex_);
@@ -25,7 +25,7 @@ void Errand::begin(std::function<void()> work) {
   changed_.notify_all();
 }
 
-void Errand::finish() {
+void BackgroundTask::finish() {
   MutexLock lock(mutex_);
   if (const auto work = std::exchange(work_, nullptr)) {
     lock.unlock();
@@ -34,7 +34,7 @@ void Errand::finish() {
   changed_.wait(lock, [this]() REQUIRES(mutex_) { return !running_; });
 }
 
-void Errand::start() {
+void BackgroundTask::start() {
   if (thread_.joinable()) return;
   const HeldBackSignals signals;
   // Without a thread finish() does the work.
@@ -43,7 +43,7 @@ void Errand::start() {
   }
 }
 
-void Errand::run() {
+void BackgroundTask::run() {
   MutexLock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return work_ || ends_; });

@@ -9,13 +9,13 @@ namespace batchwright {
 
 /// One piece of work at a time, done by a thread of its own, which is started by the first.
 /// Threads: one at a time.
-class Errand {
+class BackgroundTask {
  public:
-  Errand() = default;
+  BackgroundTask() = default;
   /// Work that has not begun is not done.
-  ~Errand();
-  Errand(const Errand&) = delete;
-  Errand& operator=(const Errand&) = delete;
+  ~BackgroundTask();
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
 
   /// The last piece of work is finished. `work` does not throw.
   void begin(std::function<void()> work);

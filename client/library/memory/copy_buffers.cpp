@@ -1,4 +1,4 @@
-#include "client/library/memory/seats.h"
+#include "client/library/memory/copy_buffers.h"
 
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@ namespace batchwright {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;  // where it is another size, a hint less
-constexpr std::size_t kStep = std::size_t{64} << 10;     // of smaller seats
+constexpr std::size_t kStep = std::size_t{64} << 10;     // of smaller buffers
 
 std::size_t rounded_up(std::size_t bytes) {
   const std::size_t step = bytes < kHugePage ? kStep : kHugePage;
@@ -36,41 +36,41 @@ std::byte* map_huge(std::size_t bytes) {
 
 }  // namespace
 
-void Seat::Unmap::operator()(std::byte* start) const noexcept { munmap(start, bytes); }
+void CopyBuffer::Unmap::operator()(std::byte* start) const noexcept { munmap(start, bytes); }
 
-std::shared_ptr<Seat> Seat::make(std::size_t bytes) {
+std::shared_ptr<CopyBuffer> CopyBuffer::make(std::size_t bytes) {
   Start start(bytes < kHugePage ? map(bytes) : map_huge(bytes), Unmap{bytes});
-  return start ? std::shared_ptr<Seat>(new Seat(std::move(start))) : nullptr;
+  return start ? std::shared_ptr<CopyBuffer>(new CopyBuffer(std::move(start))) : nullptr;
 }
 
-std::shared_ptr<Seat> Seats::take(std::size_t bytes) {
-  std::vector<std::shared_ptr<Seat>> too_small;  // freed behind the lock
+std::shared_ptr<CopyBuffer> CopyBuffers::take(std::size_t bytes) {
+  std::vector<std::shared_ptr<CopyBuffer>> too_small;  // freed behind the lock
   const MutexLock lock(mutex_);
   while (!free_.empty()) {
-    auto seat = std::move(free_.back());
+    auto buffer = std::move(free_.back());
     free_.pop_back();
-    if (seat->bytes().size() >= bytes) {
+    if (buffer->bytes().size() >= bytes) {
       ++out_;
-      return seat;
+      return buffer;
     }
-    too_small.push_back(std::move(seat));
+    too_small.push_back(std::move(buffer));
   }
   free_.reserve(out_ + 1);  // so that giving back takes no memory
-  auto seat = Seat::make(std::max(largest_, rounded_up(bytes)));
-  if (!seat) return nullptr;
-  largest_ = seat->bytes().size();
+  auto buffer = CopyBuffer::make(std::max(largest_, rounded_up(bytes)));
+  if (!buffer) return nullptr;
+  largest_ = buffer->bytes().size();
   ++out_;
-  return seat;
+  return buffer;
 }
 
-void Seats::give_back(std::shared_ptr<Seat> seat) noexcept {
+void CopyBuffers::give_back(std::shared_ptr<CopyBuffer> buffer) noexcept {
   const MutexLock lock(mutex_);
   --out_;
-  if (closed_ || seat->bytes().size() < largest_) return;
-  free_.push_back(std::move(seat));
+  if (closed_ || buffer->bytes().size() < largest_) return;
+  free_.push_back(std::move(buffer));
 }
 
-void Seats::close() {
+void CopyBuffers::close() {
   const MutexLock lock(mutex_);
   closed_ = true;
   free_.clear();

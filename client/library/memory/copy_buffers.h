@@ -10,10 +10,10 @@
 namespace batchwright {
 
 /// Memory of this process alone, in huge pages where the system gives them to who asks.
-class Seat {
+class CopyBuffer {
  public:
   /// Null when there is no memory.
-  static std::shared_ptr<Seat> make(std::size_t bytes);
+  static std::shared_ptr<CopyBuffer> make(std::size_t bytes);
 
   std::span<std::byte> bytes() const { return {start_.get(), start_.get_deleter().bytes}; }
 
@@ -24,7 +24,7 @@ class Seat {
   };
   using Start = std::unique_ptr<std::byte, Unmap>;
 
-  explicit Seat(Start start) : start_(std::move(start)) {}
+  explicit CopyBuffer(Start start) : start_(std::move(start)) {}
 
   const Start start_;
 };
@@ -33,18 +33,18 @@ class Seat {
 /// touched, which is several times the copying of it. There are as many as are out at the same
 /// time, each as large as the largest batch so far, or smaller.
 /// Threads: any.
-class Seats {
+class CopyBuffers {
  public:
   /// The one that came back last, for it may be in the processor's cache. Null when there is no
   /// memory.
-  std::shared_ptr<Seat> take(std::size_t bytes);
-  void give_back(std::shared_ptr<Seat> seat) noexcept;
+  std::shared_ptr<CopyBuffer> take(std::size_t bytes);
+  void give_back(std::shared_ptr<CopyBuffer> buffer) noexcept;
   /// Frees what is not out, and each of the others when it comes back.
   void close();
 
  private:
   Mutex mutex_;
-  std::vector<std::shared_ptr<Seat>> free_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<CopyBuffer>> free_ GUARDED_BY(mutex_);
   std::size_t largest_ GUARDED_BY(mutex_) = 0;
   std::size_t out_ GUARDED_BY(mutex_) = 0;
   bool closed_ GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-#include "client/library/memory/errand.h"
+#include "client/library/memory/background_task.h"
 
 #include <doctest/doctest.h>
 
@@ -12,36 +12,36 @@
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("client: an errand is done once, and behind finish() it is done") {
-  Errand errand;
+TEST_CASE("client: an task is done once, and behind finish() it is done") {
+  BackgroundTask task;
   int done = 0;
   for (int i = 1; i <= 1000; ++i) {
-    errand.begin([&done] { ++done; });
-    errand.finish();
+    task.begin([&done] { ++done; });
+    task.finish();
     REQUIRE(done == i);
   }
-  errand.finish();
+  task.finish();
   CHECK(done == 1000);
 }
 
-TEST_CASE("client: an errand is done beside its caller, and keeps nothing behind it") {
-  Errand errand;
+TEST_CASE("client: an task is done beside its caller, and keeps nothing behind it") {
+  BackgroundTask task;
   std::promise<std::thread::id> by;
   auto kept = std::make_shared<int>();
   const std::weak_ptr<int> left = kept;
-  errand.begin([&by, kept = std::move(kept)] { by.set_value(std::this_thread::get_id()); });
+  task.begin([&by, kept = std::move(kept)] { by.set_value(std::this_thread::get_id()); });
   CHECK(by.get_future().get() != std::this_thread::get_id());
   CHECK(eventually([&left] { return left.expired(); }));
 }
 
-TEST_CASE("client: the end of an errand waits for what is being done") {
+TEST_CASE("client: the end of an task waits for what is being done") {
   std::atomic<bool> begun = false;
   std::promise<void> go_on;
   bool done = false;
   std::thread helper;
   {
-    Errand errand;
-    errand.begin([&, goes_on = go_on.get_future().share()] {
+    BackgroundTask task;
+    task.begin([&, goes_on = go_on.get_future().share()] {
       begun = true;
       goes_on.wait();
       done = true;
@@ -53,10 +53,10 @@ TEST_CASE("client: the end of an errand waits for what is being done") {
   CHECK(done);
 }
 
-TEST_CASE("client: an errand's thread takes none of the program's signals") {
-  Errand errand;
+TEST_CASE("client: an task's thread takes none of the program's signals") {
+  BackgroundTask task;
   std::promise<bool> blocked;
-  errand.begin([&blocked] {
+  task.begin([&blocked] {
     sigset_t now{};
     pthread_sigmask(SIG_SETMASK, nullptr, &now);
     blocked.set_value(sigismember(&now, SIGTERM) == 1 && sigismember(&now, SIGUSR1) == 1);
