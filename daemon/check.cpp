@@ -155,7 +155,7 @@ class Inspection {
     const auto room = check_room(needs.slots, needs.slot_bytes, memory_room());
     if (room) return {};
     // A daemon that runs has the very memory that its successor will have.
-    if (is_passing(room.error().code)) {
+    if (is_transient(room.error().code)) {
       add(Grade::note, room.error().message);
       return {};
     }

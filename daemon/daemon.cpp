@@ -22,7 +22,7 @@
 #include "daemon/reload/reload_prepare.h"
 #include "daemon/reload/room_settings.h"
 #include "daemon/signals.h"
-#include "daemon/start_memory.h"
+#include "daemon/startup_memory.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -182,7 +182,7 @@ Result<void> Daemon::serve_pages() {
     source.http = {http.connections, http.requests, http.refused};
     return source;
   };
-  auto endpoint = Endpoint::listen(
+  auto endpoint = HttpServer::listen(
       loop_, place, make_routes(loop_, figures, *server_, [this] { return gone_sockets(); }));
   if (!endpoint) return endpoint.error();
   endpoint_ = std::move(*endpoint);
@@ -279,7 +279,7 @@ void Daemon::opened() {
 
 /// Where it cannot be had, SIGHUP does all but answer.
 void Daemon::open_reload_door() {
-  auto door = ReloadDoor::open(loop_, ::getpid(), [this](ReloadDoor::Answer answer) {
+  auto door = ReloadSocket::open(loop_, ::getpid(), [this](ReloadSocket::Answer answer) {
     reloader_->begin([answer = std::move(answer)](const Reloader::Outcome& outcome) {
       answer(outcome.applied, outcome.text);
     });
@@ -336,7 +336,7 @@ std::vector<std::string> Daemon::socket_paths() const {
 int Daemon::run() {
   listen_to_signals();
   feed_watchdog();
-  const auto ran = caught(ErrorCode::internal, "", [this]() -> Result<void> {
+  const auto ran = as_result(ErrorCode::internal, "", [this]() -> Result<void> {
     loop_.run();
     return {};
   });

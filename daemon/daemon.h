@@ -17,7 +17,7 @@
 #include "daemon/pages/figures.h"
 #include "daemon/readiness.h"
 #include "daemon/reload/reload.h"
-#include "daemon/reload/reload_door.h"
+#include "daemon/reload/reload_socket.h"
 #include "daemon/socket_watch.h"
 #include "daemon/stats/stats.h"
 #include "storage/dataset/dataset.h"
@@ -76,11 +76,11 @@ class Daemon {
   std::unique_ptr<Reloader> reloader_;  ///< May wait for what it prepares, all sockets closed.
   std::unique_ptr<FeedOpener> opener_;  ///< The same.
   std::unique_ptr<Server> server_;
-  std::unique_ptr<ReloadDoor> reload_door_;
+  std::unique_ptr<ReloadSocket> reload_door_;
   std::optional<SocketWatch> sockets_;
   std::unique_ptr<DiskWatch> disks_;
   std::unique_ptr<Figures> figures_;
-  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<HttpServer> endpoint_;
   boost::asio::steady_timer patience_{loop_};  ///< Runs while a feed may still hold up READY=1.
   Readiness readiness_;
 };

@@ -57,7 +57,7 @@ void FeedOpener::look() {
   }
   // A feed that a reload took away is forgotten, and begins anew should it come back.
   retries_.keep(configured);
-  for (const AbsentFeed& feed : server_.absent()) {
+  for (const UnavailableFeed& feed : server_.absent()) {
     // A feed that waits for its next try has had its reason reported.
     if (retries_.waits(feed.name)) continue;
     retries_.failed(feed.name, feed.why.message, now);

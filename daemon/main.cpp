@@ -15,9 +15,9 @@
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
-#include "daemon/reload/reload_door.h"
+#include "daemon/reload/reload_socket.h"
 #include "daemon/signals.h"
-#include "daemon/start_memory.h"
+#include "daemon/startup_memory.h"
 #include "formats/formats.h"
 
 namespace {
@@ -109,7 +109,7 @@ Result<int> do_as_told(int argc, char** argv) {
   std::array<char, 16> thread{};
   ::pthread_getname_np(::pthread_self(), thread.data(), thread.size());
   const std::exception_ptr thrown = std::current_exception();
-  const auto taken = caught(ErrorCode::internal, "", [&]() -> Result<void> {
+  const auto taken = as_result(ErrorCode::internal, "", [&]() -> Result<void> {
     if (thrown) std::rethrow_exception(thrown);
     return {};
   });
@@ -124,6 +124,7 @@ Result<int> do_as_told(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::set_terminate(end_uncaught);
   // Lack of memory at the start, which a supervisor's next one may not find.
-  const auto code = caught(ErrorCode::busy, "starting: ", [&] { return do_as_told(argc, argv); });
+  const auto code =
+      as_result(ErrorCode::busy, "starting: ", [&] { return do_as_told(argc, argv); });
   return code ? *code : fail(code.error());
 }

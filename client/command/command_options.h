@@ -101,7 +101,7 @@ inline CLI::Validator an_endpoint() {
 inline constexpr const char* kUsualEndpoint = "BATCHWRIGHT_ENDPOINT, or " BW_DEFAULT_ENDPOINT;
 
 inline CLI::Option* add_endpoint(CLI::App& command, std::string& endpoint, const char* usual) {
-  return command.add_option("--endpoint", endpoint, "Of the daemon")
+  return command.add_option("--endpoint", endpoint, "Endpoint of the daemon")
       ->check(an_endpoint())
       ->default_str(usual);
 }

@@ -165,7 +165,7 @@ extern "C" {
 
 bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
                      bw_connection** connection) {
-  if (connection == nullptr) return report_invalid("no place for the connection is given");
+  if (connection == nullptr) return report_invalid("`connection` is NULL");
   *connection = nullptr;
   return at_border([&] { return connect(endpoint, options, connection); });
 }
@@ -181,7 +181,8 @@ bw_status bw_close(bw_connection* connection) {
 }
 
 bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_info* info) {
-  if (connection == nullptr || info == nullptr) return report_invalid("no connection or no place");
+  if (connection == nullptr || info == nullptr)
+    return report_invalid("`connection` or `info` is NULL");
   const std::size_t room = info->struct_size;
   if (room < sizeof info->struct_size) return report_invalid("struct_size is not set");
   return with(connection, [room, info](const Connected& connected) {

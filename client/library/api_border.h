@@ -19,8 +19,9 @@ inline bw_status report_invalid(const char* what) {
 }
 
 inline bw_status forked() {
-  return report({ErrorCode::forked,
-                 "this connection was made before fork(); a child process must connect anew"});
+  return report(
+      {ErrorCode::forked,
+       "this connection was made before fork(); a forked child must open its own connection"});
 }
 
 inline bw_status closed() {

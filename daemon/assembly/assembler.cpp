@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "daemon/assembly/batch_builder.h"
-#include "daemon/assembly/job_watch.h"
+#include "daemon/assembly/thread_usage.h"
 #include "daemon/assembly/threads/few_threads.h"
 #include "daemon/assembly/threads/helper_thread.h"
 #include "daemon/assembly/threads/thread_watch.h"
@@ -56,7 +56,7 @@ Result<AssembledBatch> assemble_batch(const BatchSource& source, const BatchStyl
                                          source.outline().epoch.value, error.message)};
   };
   // Only a lack of memory throws here, and it may pass.
-  auto batch = caught(ErrorCode::busy, "", [&] {
+  auto batch = as_result(ErrorCode::busy, "", [&] {
     return builder.build({source, style, index, slot, copies});
   });
   if (!batch) return named(batch.error());
@@ -81,15 +81,16 @@ struct Assembler::State {
 
   /// What is known of one feed's pages, and the thread that waits for them.
   struct Pages {
-    explicit Pages(const Manners& manners) : fetcher("bw-fetch", [&manners] { adopt(manners); }) {}
-    Warmth warmth;  // guarded by the mutex of State, as `own` is
+    explicit Pages(const ThreadPolicy& policy)
+        : fetcher("bw-fetch", [&policy] { adopt(policy); }) {}
+    ColdFeedDetector cold_feeds;  // guarded by the mutex of State, as `own` is
     Own own{1};
     HelperThread fetcher;
   };
 
-  State(unsigned count, std::string_view way, Manners wanted)
+  State(unsigned count, std::string_view way, ThreadPolicy wanted)
       : copies(CopyChoice::of_name(way)),
-        manners(std::move(wanted)),
+        policy(std::move(wanted)),
         wanted_threads(count),
         queue(count) {
     const MutexLock lock(mutex);
@@ -123,7 +124,7 @@ struct Assembler::State {
   }
 
   void work() {
-    adopt(manners);
+    adopt(policy);
     Own own{1};
     const auto entry = own.begin();
     entry->is_assembly = true;
@@ -141,7 +142,7 @@ struct Assembler::State {
       lock.unlock();
       const auto computed = thread_time();
       const bool answered = run(*taken);
-      const auto rest = is_feed(taken->feed) ? rest_after(thread_time() - computed, manners.share)
+      const auto rest = is_feed(taken->feed) ? rest_after(thread_time() - computed, policy.share)
                                              : std::chrono::nanoseconds(0);
       lock.lock();
       // In any case: a job that goes on elsewhere has left its thread free.
@@ -239,7 +240,7 @@ struct Assembler::State {
 
   /// For lack of memory the job is answered at once.
   void begin(const SharedJob& job) {
-    const auto begun = caught(ErrorCode::busy, "", [&]() -> Result<void> {
+    const auto begun = as_result(ErrorCode::busy, "", [&]() -> Result<void> {
       if (Pages* to_fetch = must_fetch(*job)) {
         fetch(*to_fetch, job);
       } else {
@@ -265,7 +266,7 @@ struct Assembler::State {
 
   /// Never erased: without work it has no thread.
   Pages& pages_of(const Job& job) REQUIRES(mutex) {
-    return pages.try_emplace(job.style->feed, manners).first->second;
+    return pages.try_emplace(job.style->feed, policy).first->second;
   }
 
   /// Null when an assembly thread may have the job as it is.
@@ -273,12 +274,12 @@ struct Assembler::State {
     const MutexLock lock(mutex);
     Pages& of_feed = pages_of(job);
     // Fetched once is enough: what has been dropped from memory again is waited for.
-    return !kFewThreads && !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
+    return !kFewThreads && !job.fetched && of_feed.cold_feeds.is_cold() ? &of_feed : nullptr;
   }
 
   void fetch(Pages& from, const SharedJob& job) {
     from.fetcher.put([this, &from, job] {
-      const JobWatch watch;
+      const ThreadUsage watch;
       const auto entry = from.own.begin();
       {
         const MutexLock lock(mutex);
@@ -295,7 +296,7 @@ struct Assembler::State {
       {
         const MutexLock lock(mutex);
         from.own.splice(from.own.end(), at_work, entry);
-        from.warmth.fetched(watch.waited() >= JobWatch::kDisk);
+        from.cold_feeds.fetched(watch.waited() >= ThreadUsage::kDisk);
       }
       // Back in line, behind what its feed has waiting.
       begin(job);
@@ -308,7 +309,7 @@ struct Assembler::State {
       fetch(*to_fetch, job);
       return false;
     }
-    const JobWatch watch;
+    const ThreadUsage watch;
     auto batch = assemble_batch(*job->source, *job->style, job->index, job->slot, copies);
     if (batch) batch->page_faults = job->page_faults + watch.page_faults();
     if (StageTimes* times = job->style->times.get()) {
@@ -319,7 +320,7 @@ struct Assembler::State {
     }
     {
       const MutexLock lock(mutex);
-      pages_of(*job).warmth.assembled(watch.waited() >= JobWatch::kDisk);
+      pages_of(*job).cold_feeds.assembled(watch.waited() >= ThreadUsage::kDisk);
     }
     // Without the lock: what it does is the caller's, and may take a lock of its own.
     job->done(std::move(batch));
@@ -327,7 +328,7 @@ struct Assembler::State {
   }
 
   const CopyChoice copies;
-  const Manners manners;
+  const ThreadPolicy policy;
   const std::size_t wanted_threads;
   mutable Mutex mutex;
   Condition changed;
@@ -346,8 +347,8 @@ struct Assembler::State {
   std::function<void()> on_begun;                       // of the thread that submits
 };
 
-Assembler::Assembler(unsigned threads, std::string_view copies, Manners manners)
-    : state_(std::make_unique<State>(std::max(threads, 1U), copies, std::move(manners))) {}
+Assembler::Assembler(unsigned threads, std::string_view copies, ThreadPolicy policy)
+    : state_(std::make_unique<State>(std::max(threads, 1U), copies, std::move(policy))) {}
 
 Assembler::~Assembler() = default;
 

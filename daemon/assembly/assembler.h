@@ -17,7 +17,7 @@
 #include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/fair_queue.h"
 #include "daemon/assembly/padding.h"
-#include "daemon/assembly/threads/manners.h"
+#include "daemon/assembly/threads/thread_policy.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
@@ -101,10 +101,10 @@ class Assembler {
   using Done = std::function<void(Result<AssembledBatch>)>;
 
   /// `copies` is the name of the way to copy, or "auto" for the fastest on this processor;
-  /// check_copy() has let it through. `manners` are those of the assembly threads, and of those
+  /// check_copy() has let it through. `policy` are those of the assembly threads, and of those
   /// that wait for pages in their place.
   explicit Assembler(unsigned threads, std::string_view copies = plain_copy().name,
-                     Manners manners = {});
+                     ThreadPolicy policy = {});
   ~Assembler();
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;

@@ -22,4 +22,4 @@
 #include "daemon/assembly/sources/stored_rows.h"    // rows by their names
 #include "daemon/assembly/threads/few_threads.h"    // who does that where threads are few
 #include "daemon/assembly/threads/helper_thread.h"  // work beside the loop
-#include "daemon/assembly/threads/manners.h"        // priorities, processors, a share of them
+#include "daemon/assembly/threads/thread_policy.h"  // priorities, processors, a share of them

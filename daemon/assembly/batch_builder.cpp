@@ -124,9 +124,8 @@ Result<void> BatchBuilder::check_not_empty(std::span<const SkippedSequence> skip
   if (skipped.empty() || std::any_of(lengths_.begin(), lengths_.end(), has_frames)) return {};
   return Error{
       ErrorCode::corrupt_record,
-      fmt::format(
-          "all {} rows are corrupt, and a batch without any cannot be delivered; the first: {}",
-          skipped.size(), skipped.front().reason)};
+      fmt::format("all {} rows are corrupt; an empty batch cannot be delivered; the first: {}",
+                  skipped.size(), skipped.front().reason)};
 }
 
 /// What the plan says of a row is held against the bytes that the source has of it.

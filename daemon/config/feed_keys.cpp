@@ -124,7 +124,8 @@ constexpr std::array kFeedKeys{
                                      "Batches that the arena holds; 0 for as many as suit world"}),
     feed_key<&S::huge_pages, read_huge_pages>(
         {"huge_pages", "auto off require", R"("auto")", anew,
-         "Whether the arena lies in huge pages: where there are any, never, or else not at all"}),
+         "Whether the arena lies in huge pages: auto: if there are any; off: never; require: only "
+         "with them"}),
     feed_key<&S::on_corrupt, read_on_corrupt>({"on_corrupt", "stop skip", R"("stop")", in_place,
                                                "What happens when a record fails verification",
                                                stored}),

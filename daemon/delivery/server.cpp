@@ -12,25 +12,26 @@ namespace {
 constexpr std::chrono::seconds kLateAnswers{1};
 
 /// A client that waits for a feed that is absent.
-SubscriberStatus guest_status(const WaitingRoom::Guest& guest, WaitingTimes::Time now) {
-  const wire::SubscribeT& request = guest.request;
+SubscriberStatus guest_status(const PendingSubscriptions::Pending& pending,
+                              WaitingTimes::Time now) {
+  const wire::SubscribeT& request = pending.request;
   SubscriberStatus status;
-  status.session = guest.client.session;
+  status.session = pending.client.session;
   status.subscription = {request.subscription};
-  status.client = guest.client.program;
-  status.pid = guest.client.pid;
+  status.client = pending.client.program;
+  status.pid = pending.client.pid;
   status.mode = request.mode;
   status.rank = request.rank;
   status.ranks = request.ranks;
   status.epoch = Epoch{request.epoch};
   status.step = Step{request.step};
   status.window = request.window;
-  status.waited_for_daemon_seconds = std::chrono::duration<double>(now - guest.since).count();
+  status.waited_for_daemon_seconds = std::chrono::duration<double>(now - pending.since).count();
   status.waiting = WaitingFor::daemon;
   return status;
 }
 
-FeedStatus absent_status(const AbsentFeed& feed) {
+FeedStatus absent_status(const UnavailableFeed& feed) {
   FeedStatus status;
   status.name = feed.name;
   status.dataset = feed.dataset;
@@ -63,16 +64,17 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
       rules_{settings.version,       settings.assembly_threads, settings.max_clients,
              settings.max_producers, settings.bind_time,        settings.silence},
       feeds_(loop,
-             [this](FeedShelf::Belongings belongings) {
-               freeing_.put([kept = std::move(belongings)]() mutable { kept.clear(); });
+             [this](FeedRegistry::Resources resources) {
+               freeing_.put([kept = std::move(resources)]() mutable { kept.clear(); });
              }),
-      absent_(
-          loop, settings.feed_grace,
-          [this](const AbsentFeeds::Guest& guest, const Error& why) { refuse_guest(guest, why); }),
-      works_(loop, rules_.assembly_threads, settings.assembly_copy, settings.manners),
+      unavailable_(loop, settings.feed_grace,
+                   [this](const UnavailableFeeds::Pending& pending, const Error& why) {
+                     refuse_pending(pending, why);
+                   }),
+      works_(loop, rules_.assembly_threads, settings.assembly_copy, settings.policy),
       sessions_(loop),
       late_answers_(loop, kLateAnswers,
-                    [this](SessionId id, const LateAnswers::Refusal& refusal) {
+                    [this](SessionId id, const DelayedReplies::Refusal& refusal) {
                       const Session* session = sessions_.find(id);
                       if (session != nullptr) {
                         refuse(session->peer, refusal.error, refusal.subscription);
@@ -114,13 +116,14 @@ void Server::say_goodbye() {
 
 ServerStatus Server::status(WaitingTimes::Time now, Detail detail) const {
   ServerStatus status;
-  status.feeds.reserve(feeds_.all().size() + absent_.all().size());
+  status.feeds.reserve(feeds_.all().size() + unavailable_.all().size());
   for (const auto& feed : feeds_.all()) status.feeds.push_back(feed->status(now, detail));
-  for (const AbsentFeed& feed : absent_.all()) {
+  for (const UnavailableFeed& feed : unavailable_.all()) {
     FeedStatus& absent = status.feeds.emplace_back(absent_status(feed));
     if (detail == Detail::without_clients) continue;
-    for (const WaitingRoom::Guest* guest : absent_.guests().waiting_for(feed.name)) {
-      absent.subscribers.push_back(guest_status(*guest, now));
+    for (const PendingSubscriptions::Pending* pending :
+         unavailable_.pending().waiting_for(feed.name)) {
+      absent.subscribers.push_back(guest_status(*pending, now));
     }
   }
   for (const auto& [id, session] : sessions_.all()) {

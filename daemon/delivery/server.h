@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/absent_feeds.h"
-#include "daemon/delivery/conduct.h"
+#include "daemon/delivery/delayed_replies.h"
 #include "daemon/delivery/feed/feed.h"
-#include "daemon/delivery/feed_shelf.h"
-#include "daemon/delivery/late_answers.h"
-#include "daemon/delivery/rounds.h"
+#include "daemon/delivery/feed_registry.h"
+#include "daemon/delivery/peer_limiter.h"
+#include "daemon/delivery/repeating_timer.h"
 #include "daemon/delivery/session_table.h"
+#include "daemon/delivery/unavailable_feeds.h"
 #include "daemon/delivery/wire/wire.h"
 #include "daemon/delivery/work_threads.h"
 #include "daemon/stats/stats.h"
@@ -29,7 +29,7 @@ struct ServerSettings : ListenerSettings {
   std::string version;  ///< The version sent to clients.
   unsigned assembly_threads = 2;
   std::string assembly_copy{plain_copy().name};  ///< The way to copy, as Assembler takes it.
-  Manners manners;                               ///< Of the threads that assemble and read ahead.
+  ThreadPolicy policy;                           ///< Of the threads that assemble and read ahead.
   /// How long a client waits for a feed that is absent before it is refused; 0: it does not wait,
   /// and a feed that fails stays where it is until put_away_failed().
   std::chrono::milliseconds feed_grace{0};
@@ -62,15 +62,15 @@ class Server {
   /// The feed with this name; null when there is none.
   Feed* find_feed(std::string_view name) { return feeds_.find(name); }
   /// Adds a feed that cannot be served for now, or updates the reason. Its clients wait, where the
-  /// reason is_passing(); add_feed() ends that.
-  void set_absent(AbsentFeed feed) { absent_.set(std::move(feed)); }
-  const std::vector<AbsentFeed>& absent() const { return absent_.all(); }
-  /// Feeds that have failed for a reason that is_passing() become absent, and give back their
+  /// reason is_transient(); add_feed() ends that.
+  void set_absent(UnavailableFeed feed) { unavailable_.set(std::move(feed)); }
+  const std::vector<UnavailableFeed>& absent() const { return unavailable_.all(); }
+  /// Feeds that have failed for a reason that is_transient() become absent, and give back their
   /// arenas. Not from within a call of a feed.
   void put_away_failed();
-  /// The feed with this name, if there is one, becomes absent, for a reason that is_passing().
+  /// The feed with this name, if there is one, becomes absent, for a reason that is_transient().
   void put_away(std::string_view name, const Error& why);
-  void set_feed_grace(std::chrono::milliseconds grace) { absent_.set_grace(grace); }
+  void set_feed_grace(std::chrono::milliseconds grace) { unavailable_.set_grace(grace); }
   /// Feed numbers that are left: none is used twice, for clients know arenas by them.
   std::uint32_t feed_numbers_left() const { return feeds_.numbers_left(); }
   /// Changes the rules of access for new clients; connected ones stay.
@@ -164,7 +164,7 @@ class Server {
   void welcome(const Session& session);
   Result<void> subscribe(const Session& session, const wire::Subscribe& request);
   Result<void> await_feed(const Session& session, const wire::Subscribe& request,
-                          const AbsentFeed& feed);
+                          const UnavailableFeed& feed);
   void refuse_subscription(const Session& session, SubscriptionNumber subscription,
                            const Error& error);
   void turn_away(const PeerName& peer, const Error& error);
@@ -195,8 +195,8 @@ class Server {
   void put_away(const FeedStatus& feed, const Error& why, const Error& told);
   ArenaNumber number_after(ArenaNumber number);
   bool put_away_soon();
-  void serve_guest(Feed& feed, AbsentFeeds::Guest guest);
-  void refuse_guest(const AbsentFeeds::Guest& guest, const Error& why);
+  void serve_pending(Feed& feed, UnavailableFeeds::Pending pending);
+  void refuse_pending(const UnavailableFeeds::Pending& pending, const Error& why);
   Result<ArenaHandle> find_arena(SessionId session, ArenaNumber number) const;
   Listeners::Calls calls_of_listeners();
 
@@ -206,13 +206,13 @@ class Server {
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   /// Frees what feeds leave behind: arenas take long, datasets may wait for their file system.
   HelperThread freeing_{"bw-free"};
-  FeedShelf feeds_;
-  AbsentFeeds absent_;
+  FeedRegistry feeds_;
+  UnavailableFeeds unavailable_;
   WorkThreads works_;
   SessionTable sessions_;
-  ConductTable conduct_;
-  LateAnswers late_answers_;
-  Rounds alive_;  ///< While there are clients without an arena.
+  PeerLimiters conduct_;
+  DelayedReplies late_answers_;
+  RepeatingTimer alive_;  ///< While there are clients without an arena.
   Listeners listeners_;
 };
 

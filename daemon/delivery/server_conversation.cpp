@@ -161,9 +161,9 @@ void Server::turn_away(const PeerName& peer, const Error& error) {
 /// Counts a rejected request. False once the peer has exceeded its allowance: it has then been told
 /// so, and its session is closed.
 bool Server::bears_refusal(const PeerName& peer) {
-  Conduct& peers = conduct_.of(peer, Clock::now());
+  PeerLimiter& peers = conduct_.of(peer, Clock::now());
   peers.refused(Clock::now());
-  if (!peers.asks_too_often()) return true;
+  if (!peers.is_over_limit()) return true;
   stop_listening_to(peer);
   return false;
 }
@@ -194,7 +194,7 @@ void Server::welcome(const Session& session) {
       if (category_bytes > kMaxControlBytes / 2) field->categories.clear();
     }
   }
-  for (const AbsentFeed& feed : absent_.all()) {
+  for (const UnavailableFeed& feed : unavailable_.all()) {
     auto absent = std::make_unique<wire::AbsentFeedT>();
     absent->name = feed.name;
     absent->why = feed.why.message;
@@ -208,14 +208,14 @@ void Server::on_release(const Received& received) {
   const SessionId session = received.session->id();
   const SubscriptionKey key{session, SubscriptionNumber{release.subscription()}};
   if (Feed* feed = feeds_.find(key)) return feed->release(session, release);
-  absent_.guests().release(key, from_wire(release.leases()));
+  unavailable_.pending().release(key, from_wire(release.leases()));
 }
 
 void Server::on_unsubscribe(const Received& received) {
   const SubscriptionNumber subscription{received.message.as<wire::Unsubscribe>()->subscription()};
   const SessionId session = received.session->id();
   for (const auto& feed : feeds()) feed->unsubscribe(session, subscription);
-  absent_.guests().remove({session, subscription});
+  unavailable_.pending().remove({session, subscription});
 }
 
 void Server::on_ask(const Received& received) {
@@ -223,8 +223,8 @@ void Server::on_ask(const Received& received) {
   const SessionId session = received.session->id();
   for (const auto& feed : feeds()) feed->ask(session, question);
   const SubscriptionKey key{session, SubscriptionNumber{question.subscription()}};
-  absent_.guests().note_question(key);
-  const AbsentFeed* feed = absent_.awaited_by(key);
+  unavailable_.pending().note_question(key);
+  const UnavailableFeed* feed = unavailable_.awaited_by(key);
   if (feed != nullptr && !question.quiet()) tell_reason(key, feed->told());
 }
 
@@ -259,8 +259,8 @@ void Server::refuse_subscription(const Session& session, SubscriptionNumber subs
                                  const Error& error) {
   const PeerName peer = session.peer;
   log_.note<Event::subscription_refused>(session.id().value, error.message);
-  Conduct& peers = conduct_.of(peer, Clock::now());
-  if (peers.bears_refused(Clock::now())) return refuse(peer, error, subscription);
+  PeerLimiter& peers = conduct_.of(peer, Clock::now());
+  if (peers.try_charge(Clock::now())) return refuse(peer, error, subscription);
   if (late_answers_.add(session.id(), {subscription, error})) return;
   peers.refused(Clock::now());
   stop_listening_to(peer);
@@ -273,9 +273,9 @@ Result<void> Server::subscribe(const Session& session, const wire::Subscribe& re
   if (session.client.produces) {
     return Error{ErrorCode::invalid_argument, "this session produces; subscribe in another"};
   }
-  if (absent_.lets_wait()) put_away_failed();  // it may have failed in this turn
+  if (unavailable_.lets_wait()) put_away_failed();  // it may have failed in this turn
   Feed* feed = feeds_.find(request.feed()->string_view());
-  const AbsentFeed* absent = absent_.find(request.feed()->string_view());
+  const UnavailableFeed* absent = unavailable_.find(request.feed()->string_view());
   if (feed == nullptr && absent == nullptr) {
     return Error{ErrorCode::not_found, fmt::format("no feed \"{}\"; this daemon serves: {}",
                                                    request.feed()->str(), feeds_.names())};
@@ -289,8 +289,8 @@ Result<void> Server::subscribe(const Session& session, const wire::Subscribe& re
 }
 
 Result<void> Server::await_feed(const Session& session, const wire::Subscribe& request,
-                                const AbsentFeed& feed) {
-  if (auto in = absent_.let_wait(session.client, request, feed); !in) return in;
+                                const UnavailableFeed& feed) {
+  if (auto in = unavailable_.let_wait(session.client, request, feed); !in) return in;
   log_.note<Event::subscription_waits>(feed.name, session.id().value, feed.why.message);
   tell_reason({session.id(), {request.subscription()}}, feed.told());
   return {};
@@ -298,9 +298,9 @@ Result<void> Server::await_feed(const Session& session, const wire::Subscribe& r
 
 void Server::on_malformed(const PeerName& peer, const std::string& what) {
   const std::uint32_t offences = conduct_.of(peer, Clock::now()).malformed();
-  log_.note<Event::malformed_message>(offences, Conduct::kMalformed, what);
+  log_.note<Event::malformed_message>(offences, PeerLimiter::kMalformed, what);
   refuse(peer, {ErrorCode::malformed_message, what});
-  if (offences < Conduct::kMalformed) return;
+  if (offences < PeerLimiter::kMalformed) return;
   send(peer, encode(wire::ByeT{}));
   if (const Session* session = sessions_.find(peer))
     close_session(session->id(), "it sent malformed messages");

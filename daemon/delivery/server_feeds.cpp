@@ -16,13 +16,13 @@ using Clock = WaitingTimes::Time::clock;
 }  // namespace
 
 Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
-  const AbsentFeed* before = absent_.find(settings.name);
+  const UnavailableFeed* before = unavailable_.find(settings.name);
   const bool had_arena = before != nullptr && before->arena;
   const ArenaNumber number = had_arena ? number_after(*before->arena) : feeds_.new_number();
   auto made = make_feed(number, std::move(settings), std::move(resources));
-  auto guests = absent_.take_out(made->name());
+  auto pending = unavailable_.take_out(made->name());
   Feed& feed = feeds_.add(std::move(made));
-  for (auto& guest : guests) serve_guest(feed, std::move(guest));
+  for (auto& each : pending) serve_pending(feed, std::move(each));
   return feed;
 }
 
@@ -45,7 +45,7 @@ void Server::remove_feed(std::string_view name) {
   const Error removed{
       ErrorCode::not_found,
       fmt::format("feed {} was removed from the configuration of the daemon", name)};
-  for (const auto& guest : absent_.take_out(name)) refuse_guest(guest, removed);
+  for (const auto& pending : unavailable_.take_out(name)) refuse_pending(pending, removed);
   feeds_.retire(name, removed);
 }
 
@@ -82,7 +82,7 @@ Result<std::shared_ptr<const StoredRows>> Server::rows_of(const std::string& nam
                                                           const Fingerprint& of) {
   const Feed* feed = feeds_.find(name);
   if (feed == nullptr) {
-    const AbsentFeed* absent = absent_.find(name);
+    const UnavailableFeed* absent = unavailable_.find(name);
     if (absent != nullptr) return absent->told();
     return Error{ErrorCode::not_found,
                  fmt::format("no feed \"{}\"; this daemon serves: {}", name, feeds_.names())};
@@ -102,7 +102,7 @@ void Server::put_away_failed() {
   std::vector<FeedStatus> failed;
   for (const auto& feed : feeds_.all()) {
     FeedStatus status = feed->status(Clock::now(), Detail::without_clients);
-    if (status.failure && is_passing(status.failure->code)) failed.push_back(std::move(status));
+    if (status.failure && is_transient(status.failure->code)) failed.push_back(std::move(status));
   }
   for (const FeedStatus& feed : failed) {
     Error why = *feed.failure;
@@ -120,38 +120,38 @@ void Server::put_away(std::string_view name, const Error& why) {
 }
 
 void Server::put_away(const FeedStatus& feed, const Error& why, const Error& told) {
-  absent_.set({feed.name, feed.dataset, why, feed.arena});
+  unavailable_.set({feed.name, feed.dataset, why, feed.arena});
   // Clients treat `disconnected` as a pause: they ask again, and then wait.
   feeds_.retire(feed.name,
-                absent_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
+                unavailable_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
 }
 
 bool Server::put_away_soon() {
-  if (!absent_.lets_wait()) return false;
+  if (!unavailable_.lets_wait()) return false;
   boost::asio::post(loop_, [this] { put_away_failed(); });
   return true;
 }
 
 /// A client that waited for a feed that is there now.
-void Server::serve_guest(Feed& feed, AbsentFeeds::Guest guest) {
-  const auto bytes = encode(wire::SubscribeT(std::move(guest.request)));
+void Server::serve_pending(Feed& feed, UnavailableFeeds::Pending pending) {
+  const auto bytes = encode(wire::SubscribeT(std::move(pending.request)));
   const auto message =
       ControlMessage::decode({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
   const auto* request = message ? message->as<wire::Subscribe>() : nullptr;
   if (request == nullptr) return;  // it was one when it came
-  if (auto done = feed.subscribe(guest.client, *request); !done) {
-    guest.request.subscription = request->subscription();
-    refuse_guest(guest, done.error());
-  } else if (guest.said_so) {
-    feed.waits({guest.client.session, {request->subscription()}}, 0);
+  if (auto done = feed.subscribe(pending.client, *request); !done) {
+    pending.request.subscription = request->subscription();
+    refuse_pending(pending, done.error());
+  } else if (pending.said_so) {
+    feed.waits({pending.client.session, {request->subscription()}}, 0);
   }
 }
 
-void Server::refuse_guest(const AbsentFeeds::Guest& guest, const Error& why) {
-  const Session* session = sessions_.find(guest.client.session);
+void Server::refuse_pending(const UnavailableFeeds::Pending& pending, const Error& why) {
+  const Session* session = sessions_.find(pending.client.session);
   if (session == nullptr) return;
-  log_.note<Event::subscription_refused>(guest.client.session.value, why.message);
-  refuse(session->peer, why, SubscriptionNumber{guest.request.subscription});
+  log_.note<Event::subscription_refused>(pending.client.session.value, why.message);
+  refuse(session->peer, why, SubscriptionNumber{pending.request.subscription});
 }
 
 Result<ArenaHandle> Server::find_arena(SessionId session, ArenaNumber number) const {

@@ -19,7 +19,7 @@ Feed* Server::live_feed(const Received& received, const flatbuffers::String* nam
   if (feed != nullptr) {
     why = {ErrorCode::invalid_argument,
            fmt::format("feed {} is not live: it serves a dataset", name->str())};
-  } else if (const AbsentFeed* absent = absent_.find(name->string_view())) {
+  } else if (const UnavailableFeed* absent = unavailable_.find(name->string_view())) {
     why = absent->told();
   } else {
     why = {ErrorCode::not_found,

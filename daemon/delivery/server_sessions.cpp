@@ -102,7 +102,7 @@ void Server::close_session(SessionId id, const std::string& why) {
   for (const auto& feed : feeds()) held += feed->drop_session(id, gone->ending());
   if (held != 0) log_.note<Event::slots_held_over>(id.value, held);
   held != 0 ? listeners_.retire(id) : listeners_.disconnect(id);
-  absent_.guests().remove_session(id);
+  unavailable_.pending().remove_session(id);
   left(*gone);  // listeners of the event find the slots free
 }
 

@@ -20,12 +20,12 @@ HelperThread::Elsewhere between_jobs_of(Assembler& assembler, Assembler::Between
 }  // namespace
 
 WorkThreads::WorkThreads(boost::asio::io_context& loop, unsigned assembly_threads,
-                         std::string_view copies, const Manners& manners)
+                         std::string_view copies, const ThreadPolicy& policy)
     : planner_(kFewThreads ? Planner(loop, between_jobs_of(assembler_, Assembler::Between::plans))
                            : Planner(loop)),
       readahead_(kFewThreads ? Readahead(between_jobs_of(assembler_, Assembler::Between::look_ups))
-                             : Readahead(nullptr, kReadersStay, manners)),
-      assembler_(assembly_threads, copies, manners),
+                             : Readahead(nullptr, kReadersStay, policy)),
+      assembler_(assembly_threads, copies, policy),
       looks_(loop, kLooks, [this] { return assembler_.look(Assembler::Time::clock::now()); }) {
   assembler_.on_begun([this] {
     if (!looks_.is_running()) looks_.start();

@@ -5,7 +5,7 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/feed.h"
-#include "daemon/delivery/rounds.h"
+#include "daemon/delivery/repeating_timer.h"
 
 namespace batchwright {
 
@@ -17,7 +17,7 @@ class WorkThreads {
  public:
   /// As Assembler takes them.
   WorkThreads(boost::asio::io_context& loop, unsigned assembly_threads, std::string_view copies,
-              const Manners& manners);
+              const ThreadPolicy& policy);
   ~WorkThreads();
   WorkThreads(const WorkThreads&) = delete;
   WorkThreads& operator=(const WorkThreads&) = delete;
@@ -31,8 +31,8 @@ class WorkThreads {
  private:
   Planner planner_;
   Readahead readahead_;
-  Assembler assembler_;  ///< It ends before the two that may work on its threads.
-  Rounds looks_;         ///< At assembly threads that may be lost, while there are jobs.
+  Assembler assembler_;   ///< It ends before the two that may work on its threads.
+  RepeatingTimer looks_;  ///< At assembly threads that may be lost, while there are jobs.
 };
 
 }  // namespace batchwright

@@ -24,7 +24,7 @@ void LiveStream::stop() {
 }
 
 LiveStream::Event LiveStream::make() const {
-  const auto event = caught(ErrorCode::internal, "", [this]() -> Result<Event> {
+  const auto event = as_result(ErrorCode::internal, "", [this]() -> Result<Event> {
     // The data is one line: what stands behind a line break would be no data.
     return std::make_shared<const std::string>("event: stats\ndata: " + page_() + "\n\n");
   });

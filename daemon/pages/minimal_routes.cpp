@@ -10,7 +10,7 @@ namespace batchwright {
 
 Routes make_routes(boost::asio::io_context& /*loop*/, std::function<StatsSource()> figures,
                    Server& server, std::function<std::vector<std::string>()> gone) {
-  const auto metrics = std::make_shared<KeptText>(
+  const auto metrics = std::make_shared<CachedResponse>(
       [figures = std::move(figures)] { return render_metrics(figures()); });
   Routes routes;
   routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };

@@ -116,7 +116,7 @@ void PlanPages::begin_next() {
         const auto began = std::chrono::steady_clock::now();
         // A lack of memory ends this page, not the daemon.
         auto page = std::make_shared<Result<std::string>>(
-            caught(ErrorCode::internal, "planning: ", [&] { return make_(question); }));
+            as_result(ErrorCode::internal, "planning: ", [&] { return make_(question); }));
         // Measured here: the wait for the loop is no work of this thread.
         const auto took = std::chrono::steady_clock::now() - began;
         // What the question keeps alive may be the last of a dataset's, whose file system may be

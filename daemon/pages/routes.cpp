@@ -12,9 +12,11 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
                    Server& server, std::function<std::vector<std::string>()> gone) {
   // One text for both paths: a reader that changes from one to the other never sees a figure
   // decrease.
-  const auto stats = std::make_shared<KeptText>([figures] { return render_stats(figures()); });
-  const auto history = std::make_shared<KeptText>([figures] { return render_history(figures()); });
-  const auto metrics = std::make_shared<KeptText>(
+  const auto stats =
+      std::make_shared<CachedResponse>([figures] { return render_stats(figures()); });
+  const auto history =
+      std::make_shared<CachedResponse>([figures] { return render_history(figures()); });
+  const auto metrics = std::make_shared<CachedResponse>(
       [figures = std::move(figures)] { return render_metrics(figures()); });
   Routes routes;
   routes.pages["/stats"] = [stats] { return Reply{200, "application/json", stats->text()}; };

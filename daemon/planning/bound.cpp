@@ -84,14 +84,14 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
 }
 
 /// The lines of an order file are batches of known rows.
-PlanBound listed_bound(const Draft& draft) {
+PlanBound listed_bound(const PlanBuilder& builder) {
   PlanBound bound;
-  const std::vector<std::uint32_t>& starts = draft.table.listed()->line_starts;
+  const std::vector<std::uint32_t>& starts = builder.table.listed()->line_starts;
   for (std::size_t line = 0; line + 1 < starts.size(); ++line) {
     const std::uint64_t rows = starts[line + 1] - starts[line];
     std::uint32_t longest = 0;
     for (std::uint32_t item = starts[line]; item < starts[line + 1]; ++item) {
-      longest = std::max(longest, draft.table.length(item));
+      longest = std::max(longest, builder.table.length(item));
     }
     bound.rows = std::max(bound.rows, rows);
     bound.padded_frames = std::max(bound.padded_frames, rows * longest);
@@ -99,29 +99,29 @@ PlanBound listed_bound(const Draft& draft) {
   return bound;
 }
 
-PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
-  if (settings.cut == Cut::file) return listed_bound(draft);
+PlanBound bound_of(const PlanBuilder& builder, const PlanSettings& settings) {
+  if (settings.cut == Cut::file) return listed_bound(builder);
   // Every batch has `lanes` rows, each with at most `unroll` frames.
   if (settings.lanes != 0) {
     return {settings.lanes,
-            std::uint64_t{settings.lanes} * std::min(settings.unroll, draft.longest)};
+            std::uint64_t{settings.lanes} * std::min(settings.unroll, builder.longest)};
   }
-  LengthCounts counts(draft.longest);
+  LengthCounts counts(builder.longest);
   // A mixed dataset may come several times in an epoch: as if each length came without end.
-  if (draft.table.listed() != nullptr) {
-    draft.each_item(
+  if (builder.table.listed() != nullptr) {
+    builder.each_item(
         [&](std::uint32_t, std::uint32_t, std::uint32_t length) { counts.add(length, 1); });
   } else {
-    count_items(draft.table.sequence_lengths(), settings, counts,
+    count_items(builder.table.sequence_lengths(), settings, counts,
                 settings.mix_weights.empty() ? 1 : kEndless);
   }
-  const Capacity capacity(settings, draft.longest);
-  PlanBound bound = strict_bound(counts, capacity, draft.longest);
+  const Capacity capacity(settings, builder.longest);
+  PlanBound bound = strict_bound(counts, capacity, builder.longest);
   if (!capacity.overruns_padded()) return bound;
   // One row more, which in other orders than sorted may be the longest of all.
   bound.rows = std::min(bound.rows + 1, capacity.most_rows());
-  bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + draft.longest
-                                                        : bound.rows * draft.longest;
+  bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + builder.longest
+                                                        : bound.rows * builder.longest;
   return bound;
 }
 
@@ -130,14 +130,14 @@ PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
 Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              std::span<const std::uint64_t> datasets) {
   if (auto checked = check_settings(settings); !checked) return checked.error();
-  const auto draft = begin_draft(lengths, settings, datasets);
-  if (!draft) return draft.error();
-  if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
-  if (auto reach = check_boundaries(*draft, settings); !reach) return reach.error();
-  const PlanBound bound = bound_of(*draft, settings);
+  const auto builder = begin_draft(lengths, settings, datasets);
+  if (!builder) return builder.error();
+  if (auto fits = check_capacity(*builder, settings); !fits) return fits.error();
+  if (auto reach = check_boundaries(*builder, settings); !reach) return reach.error();
+  const PlanBound bound = bound_of(*builder, settings);
   // Last, as it may have to plan whole epochs.
   const PlanInput input{lengths, settings, datasets};
-  if (auto planned = check_later_epochs(input, *draft, bound); !planned) return planned.error();
+  if (auto planned = check_later_epochs(input, *builder, bound); !planned) return planned.error();
   return bound;
 }
 

@@ -30,26 +30,26 @@ std::uint64_t buckets_of(const PlanSettings& s, std::uint32_t longest) {
 }
 
 /// Whether the largest epoch surely keeps within what 32 and 64 bits can count.
-bool surely_counted(const Draft& draft, const PlanSettings& s, const Sweep& sweep) {
-  const auto wanted = sequences_wanted(draft, s, sweep.share(0));
+bool surely_counted(const PlanBuilder& builder, const PlanSettings& s, const Sweep& sweep) {
+  const auto wanted = sequences_wanted(builder, s, sweep.share(0));
   // A mixed dataset that is used up starts again: epoch 0, which uses most, has the most passes.
   std::uint64_t passes = 1;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    passes = std::max(passes, (wanted[i] - 1) / draft.datasets[i].kept + 1);
+    passes = std::max(passes, (wanted[i] - 1) / builder.datasets[i].kept + 1);
   }
   // Divided, not multiplied: the products are what might not fit.
-  if (passes > kMost32 / draft.table.items()) return false;
-  const std::uint64_t rows = passes * draft.table.items();
-  if (rows > kMostFrames / draft.longest) return false;
-  return s.lanes == 0 || (draft.longest - 1) / s.unroll + 1 <= kMost32 / (rows + 1);
+  if (passes > kMost32 / builder.table.items()) return false;
+  const std::uint64_t rows = passes * builder.table.items();
+  if (rows > kMostFrames / builder.longest) return false;
+  return s.lanes == 0 || (builder.longest - 1) / s.unroll + 1 <= kMost32 / (rows + 1);
 }
 
 /// Whether any epoch of at least `rows` rows surely makes a whole step. Each of its batches has at
 /// most `largest` rows, and at least as many as the longest would, except for up to two at each
 /// bucket's end.
-bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const Draft& draft,
+bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const PlanBuilder& builder,
                      const PlanSettings& s) {
-  const std::uint64_t buckets = buckets_of(s, draft.longest);
+  const std::uint64_t buckets = buckets_of(s, builder.longest);
   // The last batch of each bucket is the only one that `last` = drop may drop.
   const std::uint64_t dropped = s.last == LastBatch::drop ? buckets : 0;
   const std::uint64_t batches = (rows - 1) / largest + 1;
@@ -57,23 +57,23 @@ bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const Draft& dra
   if (s.world == 1 || s.remainder == Remainder::wrap) return true;
   if (s.remainder == Remainder::drop) return batches - dropped >= s.world;
   // Spread splits batches in two, so there must be enough rows for a multiple of `world`.
-  const std::uint64_t least = Capacity(s, draft.longest).full_rows(draft.longest);
+  const std::uint64_t least = Capacity(s, builder.longest).full_rows(builder.longest);
   return least >= 2 && rows >= rows / least + 2 * buckets + s.world;
 }
 
 /// Whether every epoch can surely be planned.
-bool surely_planned(const Draft& draft, const PlanSettings& s, const Sweep& sweep,
+bool surely_planned(const PlanBuilder& builder, const PlanSettings& s, const Sweep& sweep,
                     const PlanBound& bound) {
-  if (!surely_counted(draft, s, sweep)) return false;
+  if (!surely_counted(builder, s, sweep)) return false;
   // Each sequence gives at least one row.
-  const auto rows = sum(sequences_wanted(draft, s, sweep.share(sweep.smallest_epoch())));
+  const auto rows = sum(sequences_wanted(builder, s, sweep.share(sweep.smallest_epoch())));
   // Dealing gives each lane a row first, so with as many rows no lane stays empty.
   if (s.lanes != 0) {
     return s.last == LastBatch::keep || rows >= std::uint64_t{s.lanes} * s.world;
   }
   if (s.order == Order::alternated && s.bins > rows) return false;
   if (s.order == Order::bucket_optimal && s.bucket_count > rows) return false;
-  return surely_has_step(rows, bound.rows, draft, s);
+  return surely_has_step(rows, bound.rows, builder, s);
 }
 
 /// The epoch that uses least, the first ones, and when there are many others up to it, so many
@@ -89,35 +89,35 @@ std::vector<std::uint64_t> epochs_to_try(const Sweep& sweep, std::size_t sequenc
   return epochs;
 }
 
-Error in_epoch(std::uint64_t epoch, std::uint64_t used, const PlanInput& input, const Draft& draft,
-               const Error& error) {
+Error in_epoch(std::uint64_t epoch, std::uint64_t used, const PlanInput& input,
+               const PlanBuilder& builder, const Error& error) {
   // The first epoch's error is the plan's own, and needs no word on when.
   if (epoch == 0) return error;
   const std::uint32_t epochs = input.settings.epochs;
   const bool past = epochs != 0 && epoch >= epochs;
   return {error.code, fmt::format("epoch {}{} uses {} of {} sequences: {}", epoch,
                                   past ? fmt::format(", past epochs = {},", epochs) : "", used,
-                                  draft.kept, error.message)};
+                                  builder.kept, error.message)};
 }
 
 }  // namespace
 
-Result<void> check_later_epochs(const PlanInput& input, const Draft& draft,
+Result<void> check_later_epochs(const PlanInput& input, const PlanBuilder& builder,
                                 const PlanBound& bound) {
   const PlanSettings& settings = input.settings;
-  if (draft.table.listed() != nullptr) {  // all epochs have the same rows
+  if (builder.table.listed() != nullptr) {  // all epochs have the same rows
     const auto plan = plan_epoch(input.lengths, settings, Epoch{0}, input.datasets);
     return plan ? Result<void>() : plan.error();
   }
   const auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
   // The usual case: it costs a few divisions, and no epoch is planned.
-  if (surely_planned(draft, settings, *sweep, bound)) return {};
+  if (surely_planned(builder, settings, *sweep, bound)) return {};
   for (const std::uint64_t epoch : epochs_to_try(*sweep, input.lengths.size())) {
     const auto plan = plan_epoch(input.lengths, settings, Epoch{epoch}, input.datasets);
     if (plan) continue;
-    const std::uint64_t used = sum(sequences_wanted(draft, settings, sweep->share(epoch)));
-    return in_epoch(epoch, used, input, draft, plan.error());
+    const std::uint64_t used = sum(sequences_wanted(builder, settings, sweep->share(epoch)));
+    return in_epoch(epoch, used, input, builder, plan.error());
   }
   return {};
 }

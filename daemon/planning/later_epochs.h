@@ -4,7 +4,7 @@
 #include <span>
 
 #include "daemon/planning/plan.h"
-#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/plan_builder.h"
 
 namespace batchwright {
 
@@ -19,7 +19,8 @@ struct PlanInput {
 /// or cut them into fewer batches. Mostly a look at the fewest rows that any epoch has is proof
 /// enough. Where it is not, epochs are planned: the one that uses least, the first ones, and
 /// others up to it; those past `epochs` are epochs too.
-/// `draft` has been begun, `bound` is its bound. Errors: those of plan_epoch(), with the epoch.
-Result<void> check_later_epochs(const PlanInput& input, const Draft& draft, const PlanBound& bound);
+/// `builder` has been begun, `bound` is its bound. Errors: those of plan_epoch(), with the epoch.
+Result<void> check_later_epochs(const PlanInput& input, const PlanBuilder& builder,
+                                const PlanBound& bound);
 
 }  // namespace batchwright

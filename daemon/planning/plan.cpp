@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "daemon/planning/stages/cut.h"
-#include "daemon/planning/stages/draft.h"
 #include "daemon/planning/stages/order.h"
+#include "daemon/planning/stages/plan_builder.h"
 #include "daemon/planning/stages/select.h"
 #include "daemon/planning/stages/shuffle.h"
 #include "daemon/planning/stages/sweep.h"
@@ -30,10 +30,10 @@ void add_row(BatchFigures& figures, std::uint32_t length, float weight) {
 
 }  // namespace
 
-/// What is left of the draft: 4 bytes a row and 8 a batch, or 8 a sequence when unrolled; and the
+/// What is left of the builder: 4 bytes a row and 8 a batch, or 8 a sequence when unrolled; and the
 /// uses.
 struct EpochPlan::State {
-  Draft draft;
+  PlanBuilder builder;
   Unrolled unrolled;
   RowUses uses;  // of batches; unrolled ones have their own
   std::uint32_t world = 1;
@@ -42,13 +42,13 @@ struct EpochPlan::State {
 
   /// A batch by its place in the order in which they were cut.
   std::span<const std::uint32_t> batch(std::uint32_t cut) const {
-    return draft.order.items().subspan(draft.starts[cut],
-                                       draft.starts[cut + 1] - draft.starts[cut]);
+    return builder.order.items().subspan(builder.starts[cut],
+                                         builder.starts[cut + 1] - builder.starts[cut]);
   }
   BatchFigures figures_of(std::uint32_t cut) const {
     BatchFigures figures;
     for (const std::uint32_t item : batch(cut)) {
-      add_row(figures, draft.table.length(item), draft.table.weight(item));
+      add_row(figures, builder.table.length(item), builder.table.weight(item));
     }
     return figures;
   }
@@ -57,18 +57,18 @@ struct EpochPlan::State {
   template <class Use>
   void each_row(BatchIndex index, const Use& use) const {
     if (!is_unrolled()) {
-      const std::uint32_t cut = draft.sequence[index.value];
+      const std::uint32_t cut = builder.sequence[index.value];
       std::uint32_t number = 0;
       for (const std::uint32_t item : batch(cut)) {
-        Row row = draft.table.row(item);
-        row.use = uses.of(index.value, draft.starts[cut], number++);
+        Row row = builder.table.row(item);
+        row.use = uses.of(index.value, builder.starts[cut], number++);
         use(row);
       }
       return;
     }
     const std::uint64_t first = index.value % world * unrolled.lanes();
     for (std::uint64_t lane = first; lane < first + unrolled.lanes(); ++lane) {
-      use(unrolled.row(draft.table, index.value / world, lane));
+      use(unrolled.row(builder.table, index.value / world, lane));
     }
   }
 };
@@ -76,11 +76,11 @@ struct EpochPlan::State {
 namespace {
 
 /// Turns the order of the items into the sequence of the batches.
-Result<void> batch_up(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+Result<void> batch_up(PlanBuilder& builder, const PlanSettings& settings, std::uint64_t seed) {
   // Spreading splits batches where they stand in the order, so it comes before their shuffle.
-  if (auto done = cut_batches(draft, settings); !done) return done;
-  if (auto done = spread_batches(draft, settings); !done) return done;
-  return sequence_batches(draft, settings, seed);
+  if (auto done = cut_batches(builder, settings); !done) return done;
+  if (auto done = spread_batches(builder, settings); !done) return done;
+  return sequence_batches(builder, settings, seed);
 }
 
 }  // namespace
@@ -88,32 +88,32 @@ Result<void> batch_up(Draft& draft, const PlanSettings& settings, std::uint64_t 
 Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              Epoch epoch, std::span<const std::uint64_t> datasets) {
   if (auto checked = check_settings(settings); !checked) return checked.error();
-  auto draft = begin_draft(lengths, settings, datasets);
-  if (!draft) return draft.error();
-  if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
-  if (auto reach = check_boundaries(*draft, settings); !reach) return reach.error();
+  auto builder = begin_draft(lengths, settings, datasets);
+  if (!builder) return builder.error();
+  if (auto fits = check_capacity(*builder, settings); !fits) return fits.error();
+  if (auto reach = check_boundaries(*builder, settings); !reach) return reach.error();
   // As in the papers' code: seed 0's epoch 1 is seed 1's epoch 0 (README.md, "Semantics").
   const std::uint64_t seed = settings.seed + epoch.value;
-  if (auto done = select_items(*draft, settings, epoch); !done) return done.error();
-  if (auto done = order_items(*draft, settings, seed); !done) return done.error();
+  if (auto done = select_items(*builder, settings, epoch); !done) return done.error();
+  if (auto done = order_items(*builder, settings, seed); !done) return done.error();
   EpochPlan::State state;
   state.world = settings.world;
   if (settings.lanes != 0) {
-    auto unrolled = Unrolled::deal(*draft, settings);
+    auto unrolled = Unrolled::deal(*builder, settings);
     if (!unrolled) return unrolled.error();
     state.unrolled = std::move(*unrolled);
-  } else if (auto done = batch_up(*draft, settings, seed); !done) {
+  } else if (auto done = batch_up(*builder, settings, seed); !done) {
     return done.error();
   } else {
-    state.uses = RowUses(*draft);
+    state.uses = RowUses(*builder);
   }
-  state.draft = std::move(*draft);
+  state.builder = std::move(*builder);
   return EpochPlan(std::make_shared<EpochPlan::State>(std::move(state)));
 }
 
 std::uint64_t EpochPlan::batches() const {
   return state_->is_unrolled() ? state_->unrolled.steps() * state_->world
-                               : state_->draft.sequence.size();
+                               : state_->builder.sequence.size();
 }
 
 std::uint64_t EpochPlan::steps() const { return batches() / state_->world; }
@@ -126,14 +126,14 @@ void EpochPlan::rows(BatchIndex index, std::vector<Row>& rows) const {
 }
 
 BatchFigures EpochPlan::figures(BatchIndex index) const {
-  if (!state_->is_unrolled()) return state_->figures_of(state_->draft.sequence[index.value]);
+  if (!state_->is_unrolled()) return state_->figures_of(state_->builder.sequence[index.value]);
   BatchFigures figures;
   state_->each_row(index, [&figures](const Row& row) { add_row(figures, row.length, row.weight); });
   return figures;
 }
 
 std::uint32_t EpochPlan::chunks_of(Ordinal ordinal) const {
-  const ItemTable& table = state_->draft.table;
+  const ItemTable& table = state_->builder.table;
   return table.is_chunked() ? table.items_of(static_cast<std::uint32_t>(ordinal.value)) : 0;
 }
 
@@ -145,9 +145,9 @@ void EpochPlan::each_figures(
   }
   constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
   // In the order of the cut, whose rows lie together in memory: an order of delivery jumps about.
-  std::vector<std::uint32_t> index_of(state_->draft.batches(), kNowhere);
+  std::vector<std::uint32_t> index_of(state_->builder.batches(), kNowhere);
   std::uint32_t index = 0;
-  for (const std::uint32_t cut : state_->draft.sequence) {
+  for (const std::uint32_t cut : state_->builder.sequence) {
     const bool again = index_of[cut] != kNowhere;  // what remainder = "wrap" repeats
     if (again) use(BatchIndex{index}, state_->figures_of(cut));
     if (!again) index_of[cut] = index;
@@ -159,17 +159,17 @@ void EpochPlan::each_figures(
 }
 
 PlanCounts EpochPlan::counts() const {
-  const Draft& draft = state_->draft;
-  return {draft.left_out, draft.kept, draft.selected, draft.cut_by_padding};
+  const PlanBuilder& builder = state_->builder;
+  return {builder.left_out, builder.kept, builder.selected, builder.cut_by_padding};
 }
 
 std::vector<std::uint32_t> EpochPlan::bucket_limits() const {
-  const Draft& draft = state_->draft;
-  if (draft.buckets.span == 0) return draft.buckets.list;
+  const PlanBuilder& builder = state_->builder;
+  if (builder.buckets.span == 0) return builder.buckets.list;
   std::vector<std::uint32_t> limits;
-  for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {  // buckets by growing length
-    const std::uint32_t first = draft.order.items()[draft.starts[batch]];
-    const std::uint32_t limit = draft.buckets.of(draft.table.length(first));
+  for (std::uint32_t batch = 0; batch < builder.batches(); ++batch) {  // buckets by growing length
+    const std::uint32_t first = builder.order.items()[builder.starts[batch]];
+    const std::uint32_t limit = builder.buckets.of(builder.table.length(first));
     if (limits.empty() || limits.back() != limit) limits.push_back(limit);
   }
   return limits;

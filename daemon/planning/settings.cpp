@@ -99,7 +99,7 @@ const std::array kTable = {
   TableRow{{"lambda", "above 0, up to pi/2", "Angle per epoch in radians, of select = cosine"}, real<&P::lambda>(0, kHalfPi, false)},
   TableRow{{"flat_after", "1 to 1000000", "Last epoch of the falling part of linear and cosine (l)"}, whole<&P::flat_after>(1, 1'000'000, true)},
   TableRow{{"floor", "0 to 1", "Share used after flat_after (c)"}, real<&P::floor>(0, 1, true)},
-  TableRow{{"epochs", "1 to 1000000", "Number of epochs that usage speaks of (E)"}, whole<&P::epochs>(1, 1'000'000, true)},
+  TableRow{{"epochs", "1 to 1000000", "Number of epochs over which usage is defined (E)"}, whole<&P::epochs>(1, 1'000'000, true)},
   TableRow{{"chunk", "1 to 2147483647", "Frames of a chunk; without it sequences stay whole (Doetsch et al.)"}, whole<&P::chunk>(1, kCount, true)},
   TableRow{{"hop", "1 to chunk", "Frames from one chunk's start to the next; by default chunk"}, whole<&P::hop>(1, kCount, true)},
   TableRow{{"min_chunk", "1 to chunk", "Frames; a sequence's last chunk is left out when it is shorter"}, whole<&P::min_chunk>(1, kCount, true)},

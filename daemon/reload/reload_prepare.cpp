@@ -46,7 +46,7 @@ Result<void> check_file(const OwnFile& file, const ReloadRequest& request,
           fmt::format("{} cannot change while {} {}", keys, file.goes_on, path.string()));
     }
     return Error{ErrorCode::busy,
-                 fmt::format("{} {} is written by feed {}; leave it out there in one reload, and "
+                 fmt::format("{} {} is written by feed {}; remove it there in one reload, and "
                              "have it here from the next on",
                              file.what, path.string(), runs.name)};
   }
@@ -318,11 +318,11 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
 Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
                                  Catalog& catalog) {
   // Lack of memory, most likely, which may pass: busy has the feed tried again.
-  return caught(ErrorCode::busy, "opening it: ", [&] { return prepare(feed, with, catalog); });
+  return as_result(ErrorCode::busy, "opening it: ", [&] { return prepare(feed, with, catalog); });
 }
 
 Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& catalog) {
-  return caught(ErrorCode::internal, "reload: ", [&] { return prepare_all(request, catalog); });
+  return as_result(ErrorCode::internal, "reload: ", [&] { return prepare_all(request, catalog); });
 }
 
 }  // namespace batchwright

@@ -20,15 +20,16 @@ std::string events_endpoint(const DaemonConfig& config) {
 }
 
 /// Errors: invalid_argument, with the key.
-Result<Manners> manners_of(const DaemonConfig& config) {
+Result<ThreadPolicy> manners_of(const DaemonConfig& config) {
   auto processors = parse_processors(config.cpu_affinity);
   if (!processors) return processors.error();
-  Manners manners{config.nice, std::move(*processors), config.io_priority, config.assembly_share};
-  if (auto checked = check_manners(manners); !checked) {
+  ThreadPolicy policy{config.nice, std::move(*processors), config.io_priority,
+                      config.assembly_share};
+  if (auto checked = check_manners(policy); !checked) {
     return Error{checked.error().code,
                  fmt::format("daemon.cpu_affinity: {}", checked.error().message)};
   }
-  return manners;
+  return policy;
 }
 
 }  // namespace
@@ -68,9 +69,9 @@ Result<ServerSettings> server_settings(const DaemonConfig& config) {
   settings.version = BATCHWRIGHT_VERSION;
   settings.assembly_threads = config.assembly_threads;
   settings.assembly_copy = config.assembly_copy;
-  auto manners = manners_of(config);
-  if (!manners) return manners.error();
-  settings.manners = std::move(*manners);
+  auto policy = manners_of(config);
+  if (!policy) return policy.error();
+  settings.policy = std::move(*policy);
   settings.max_clients = config.max_clients;
   settings.max_producers = config.max_producers;
   settings.feed_grace = config.feed_grace;

@@ -69,7 +69,7 @@ bool EventLog::count(Event event) {
 void EventLog::end_turn() noexcept {
   const auto took = turns_.end_at(clock_());
   if (took < LoopTurns::kLong) return;
-  static_cast<void>(caught(ErrorCode::internal, "", [&]() -> Result<void> {
+  static_cast<void>(as_result(ErrorCode::internal, "", [&]() -> Result<void> {
     note<Event::long_turn>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count(),
                            turns_.describe());
     return {};

@@ -276,11 +276,11 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   if (shares.clients_waited < kNoticed) {
     // Clients that hold all they may get are at work, though nothing is delivered.
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
-      const std::string unasked = fmt::format("nothing was asked for in the last {:.0f} s", span);
+      const std::string unasked = fmt::format("no batch was requested in the last {:.0f} s", span);
       if (moment.live != nullptr) return unasked_steps(shares, *moment.live, unasked);
       return {Bound::idle, unasked};
     }
-    return {Bound::trainer, fmt::format("{}, and the daemon for clients {}; {} batches lie ready{}",
+    return {Bound::trainer, fmt::format("{}, and the daemon for clients {}; {} batches are ready{}",
                                         waits, percent(shares.daemon_waited), moment.ready_slots,
                                         moment.live == nullptr ? "" : waits_text(*moment.live))};
   }

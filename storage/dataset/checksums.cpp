@@ -6,7 +6,7 @@ namespace batchwright {
 
 Result<RecordChecksums> RecordChecksums::read(const Transaction& transaction, std::uint64_t stored,
                                               std::uint64_t sequences) {
-  auto there = ask_for_memory(sequences, sizeof(std::uint32_t), "the index");
+  auto there = probe_memory(sequences, sizeof(std::uint32_t), "the index");
   if (!there) return there.error();
   RecordChecksums checksums;
   const std::uint64_t chunks = (sequences + kChunkSequences - 1) / kChunkSequences;

@@ -18,7 +18,7 @@ namespace {
 template <class Value>
 Result<std::vector<Value>> read_whole_column(const std::vector<PinnedShard>& shards, Column column,
                                              std::uint64_t sequences) {
-  auto there = ask_for_memory(sequences, sizeof(Value), "the index");
+  auto there = probe_memory(sequences, sizeof(Value), "the index");
   if (!there) return there.error();
   std::vector<Value> values(sequences);
   std::span<std::byte> rest = std::as_writable_bytes(std::span(values));

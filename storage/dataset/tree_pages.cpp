@@ -38,7 +38,8 @@ Result<void> read_leaves(Leaves& leaves, const std::stop_token& stop) {
 /// What one cannot read, or has no memory for, is left to the others, and then to look-ups.
 void read_on_threads(Leaves& leaves, std::uint64_t readers, const std::stop_token& stop) {
   const auto read = [&](const std::stop_token&) {
-    static_cast<void>(caught(ErrorCode::internal, "", [&] { return read_leaves(leaves, stop); }));
+    static_cast<void>(
+        as_result(ErrorCode::internal, "", [&] { return read_leaves(leaves, stop); }));
   };
   std::vector<std::jthread> threads;
   while (threads.size() < readers) {

@@ -79,7 +79,7 @@ void OrderedLoader::work() {
     if (stopping_) return;
     held_bytes_ += reserved;
     lock.unlock();
-    Result<Loaded> result = caught(ErrorCode::does_not_fit, "", [&] { return load_(item); });
+    Result<Loaded> result = as_result(ErrorCode::does_not_fit, "", [&] { return load_(item); });
     lock.lock();
     // What was an estimate becomes what is there.
     held_bytes_ += size_of(result);

@@ -137,7 +137,7 @@ class HeaderReader {
   void work() {
     for (std::size_t i = next_++; i < paths_.size(); i = next_++) {
       headers_[i] =
-          caught(ErrorCode::does_not_fit, "", [&] { return read_audio_header(*paths_[i]); });
+          as_result(ErrorCode::does_not_fit, "", [&] { return read_audio_header(*paths_[i]); });
     }
   }
 

@@ -80,8 +80,8 @@ std::int16_t decode_g711(TelephoneLaw law, std::uint8_t code) {
   return static_cast<std::int16_t>(law == TelephoneLaw::mu ? decode_mu(code) : decode_a(code));
 }
 
-Result<void> call_by_telephone(TelephoneLaw law, std::uint32_t rate, std::span<float> sound,
-                               Resampler& resampler, TelephoneScratch& scratch) {
+Result<void> apply_telephone_band(TelephoneLaw law, std::uint32_t rate, std::span<float> sound,
+                                  Resampler& resampler, TelephoneScratch& scratch) {
   const auto to_line = rate_ratio(rate, kTelephoneRate, Speed{});
   if (!to_line) return to_line.error();
   const RateRatio from_line{to_line->to, to_line->from};

@@ -44,7 +44,7 @@ struct TelephoneScratch {
 
 /// Sound of `rate` Hz as it comes out of a telephone: at 8 kHz, as G.711, and back, as long as it
 /// was. In place. Errors: those of rate_ratio() and of the resampler.
-Result<void> call_by_telephone(TelephoneLaw law, std::uint32_t rate, std::span<float> sound,
-                               Resampler& resampler, TelephoneScratch& scratch);
+Result<void> apply_telephone_band(TelephoneLaw law, std::uint32_t rate, std::span<float> sound,
+                                  Resampler& resampler, TelephoneScratch& scratch);
 
 }  // namespace batchwright

@@ -20,7 +20,7 @@ namespace {
 
 using namespace batchwright;
 
-/// Rounds before the measurement.
+/// RepeatingTimer before the measurement.
 constexpr std::uint64_t kWarmUp = 100;
 /// A router that sends nothing for so long is given up.
 constexpr std::chrono::milliseconds kPatience{60'000};

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 
 class Broken(Exception):
-    """Something was lost, doubled, or not explained."""
+    """A batch was lost, duplicated, or not explained."""
 
 
 def expect(condition, what):

@@ -222,7 +222,7 @@ TEST_CASE("client: an arena that could shrink under its readers is not taken") {
 }
 
 TEST_CASE("client: a plan that was not asked for is refused, also where the daemon grants it") {
-  Manners manners;
+  ThreadPolicy manners;
   manners.compares = false;
   FakeDaemon daemon(manners);
   const ConnectionHandle connection = connect(daemon.endpoint());

@@ -18,7 +18,7 @@ bw_subscribe_options for_epochs(std::uint64_t count) {
 }  // namespace
 
 TEST_CASE("client: an epoch that begins with other data has its own fingerprint and steps") {
-  const Manners manners{.steps = 2, .serves = true, .grows_at_epoch = 1};
+  const ThreadPolicy manners{.steps = 2, .serves = true, .grows_at_epoch = 1};
   FakeDaemon daemon(manners);
   const auto connection = connect(daemon.endpoint());
   const auto subscription = subscribe(connection, for_epochs(2));

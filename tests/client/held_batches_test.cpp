@@ -107,7 +107,7 @@ TEST_CASE("client: a held batch keeps its arena's connection when its session is
 }
 
 TEST_CASE("client: memory that cannot be mapped for one feed leaves batches of another alone") {
-  FakeDaemon daemon({.second = Manners::Second::too_large});
+  FakeDaemon daemon({.second = ThreadPolicy::Second::too_large});
   const auto connection = connect(daemon.endpoint());
   const auto one = subscribe(connection);
   daemon.deliver(1, 0, 0, 0);
@@ -123,7 +123,7 @@ TEST_CASE("client: memory that cannot be mapped for one feed leaves batches of a
 }
 
 TEST_CASE("client: an arena that comes too late leaves batches of another feed alone") {
-  FakeDaemon daemon({.second = Manners::Second::late});
+  FakeDaemon daemon({.second = ThreadPolicy::Second::late});
   bw_connect_options options = connecting();
   options.timeout_ms = 500;
   const auto connection = connect(daemon.endpoint(), options);

@@ -107,9 +107,9 @@ TEST_CASE("client: a batch that came as a message outlives connection and daemon
 }
 
 TEST_CASE("client: without the arena's socket, or room for its mapping, batches come as messages") {
-  const Manners no_socket{.shares_arena = false};
-  const Manners too_large{.arena_bytes = std::uint64_t{1} << 47};
-  for (const Manners& manners : {no_socket, too_large}) {
+  const ThreadPolicy no_socket{.shares_arena = false};
+  const ThreadPolicy too_large{.arena_bytes = std::uint64_t{1} << 47};
+  for (const ThreadPolicy& manners : {no_socket, too_large}) {
     FakeDaemon daemon(manners);
     const auto connection = connect(daemon.endpoint());
     const auto subscription = subscribe(connection);
@@ -197,7 +197,8 @@ TEST_CASE("client: a message whose batch is missing, cut short or spoilt is not 
 }
 
 TEST_CASE("client: over TCP each batch comes once whenever the daemon dies") {
-  Manners manners{.world = 2, .steps = 5, .endpoint = kAnyPort, .serves = true, .dies_after = 7};
+  ThreadPolicy manners{
+      .world = 2, .steps = 5, .endpoint = kAnyPort, .serves = true, .dies_after = 7};
   FakeDaemon daemon(manners);
   const auto connection = connect(daemon.endpoint());
   bw_subscribe_options options = train();

@@ -63,8 +63,8 @@ class Play {
     std::uint64_t index;
   };
 
-  static Manners manners(const std::string& feed, std::uint64_t data) {
-    Manners manners;
+  static ThreadPolicy manners(const std::string& feed, std::uint64_t data) {
+    ThreadPolicy manners;
     manners.steps = 50;
     manners.data = data;
     manners.feed = feed;
@@ -135,7 +135,7 @@ class Play {
     leases_.clear();  // with it all it had given
   }
 
-  void rise(Manners manners) {
+  void rise(ThreadPolicy manners) {
     const bool foreign = manners.feed != "train";
     daemon_.has_heard([this](const auto& heard) {
       had_ = heard.subscribed.size();

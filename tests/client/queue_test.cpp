@@ -264,7 +264,7 @@ TEST_CASE("client: epochs that others ended while the daemon was away are ended 
 }
 
 TEST_CASE("client: a queue's next daemon may be in an epoch that has ended here, of other data") {
-  const Manners manners{.steps = 1, .grows_at_epoch = 1};
+  const ThreadPolicy manners{.steps = 1, .grows_at_epoch = 1};
   FakeDaemon daemon(manners);
   const auto connection = connect(daemon.endpoint());
   const auto subscription = subscribe(connection, queue());

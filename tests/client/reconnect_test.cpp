@@ -34,7 +34,8 @@ TEST_CASE("client: whenever the daemon dies, each batch comes once and in order"
   for (const std::uint32_t world : {1U, 3U}) {
     // Fewer releases than a step's batches would never get past a step.
     for (std::uint64_t releases = world; releases < 12; ++releases) {
-      const Manners manners{.world = world, .steps = 4, .serves = true, .dies_after = releases};
+      const ThreadPolicy manners{
+          .world = world, .steps = 4, .serves = true, .dies_after = releases};
       FakeDaemon daemon(manners);
       const auto connection = patient(daemon, kLong);
       const auto subscription = subscribe(connection, epochs(3));
@@ -49,7 +50,7 @@ TEST_CASE("client: whenever the daemon dies, each batch comes once and in order"
 }
 
 TEST_CASE("client: releases by other threads race with the daemon's deaths, and nothing is lost") {
-  const Manners manners{.world = 2, .steps = 15, .serves = true, .dies_after = 5};
+  const ThreadPolicy manners{.world = 2, .steps = 15, .serves = true, .dies_after = 5};
   FakeDaemon daemon(manners);
   const auto connection = patient(daemon, kLong);
   const auto subscription = subscribe(connection, epochs(4, 4));
@@ -121,7 +122,7 @@ TEST_CASE("client: a daemon that does not come back in time is given up for good
   const auto subscription = subscribe(connection);
   daemon.die();
   CHECK(next_status(subscription) == BW_DISCONNECTED);
-  CHECK(error_says("it is given up"));
+  CHECK(error_says("giving up"));
   CHECK(next_status(subscription) == BW_DISCONNECTED);
 }
 

@@ -22,7 +22,7 @@ struct Servers {
       list += (i == 0 ? "" : ",") + daemons.back()->endpoint();
     }
   }
-  static Manners manners(std::size_t i, std::uint64_t steps, std::uint32_t world) {
+  static ThreadPolicy manners(std::size_t i, std::uint64_t steps, std::uint32_t world) {
     return {.world = world, .steps = steps, .data = i + 1, .serves = true};
   }
 };
@@ -180,7 +180,7 @@ TEST_CASE("client: servers whose data grows have a position of all from the epoc
   std::vector<std::unique_ptr<FakeDaemon>> daemons;
   for (const std::uint64_t data : {1U, 2U}) {
     daemons.push_back(std::make_unique<FakeDaemon>(
-        Manners{.steps = 1, .data = data, .serves = true, .grows_at_epoch = 1}));
+        ThreadPolicy{.steps = 1, .data = data, .serves = true, .grows_at_epoch = 1}));
   }
   const auto connection = connect(daemons[0]->endpoint() + "," + daemons[1]->endpoint());
   const auto subscription = subscribe(connection);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kTerms = "size = 16\nlayout = batch-major\n";
 
-Manners serving(const std::string& terms, std::uint64_t settings = 2) {
-  Manners manners;
+ThreadPolicy serving(const std::string& terms, std::uint64_t settings = 2) {
+  ThreadPolicy manners;
   manners.serves = true;
   manners.terms = terms;
   manners.settings = settings;

@@ -23,7 +23,8 @@ TEST_CASE("command: top shows a refused reload until one is taken") {
   TopModel model = model_of(stats);
   const auto lines = texts(model, kWider);
   CHECK(has(lines, "The configuration was refused 30"));
-  CHECK(has(lines, " ago, the one before it goes on; a restart would fail: line 3: no such key"));
+  CHECK(has(lines,
+            " ago, the previous one stays in effect; a restart would fail: line 3: no such key"));
   stats.at("reload").as_object()["last_refusal"] = nullptr;
   model.take(stats);
   CHECK_FALSE(has(texts(model, kWider), "refused"));

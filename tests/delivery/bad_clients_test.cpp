@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "daemon/delivery/conduct.h"
 #include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/peer_limiter.h"
 #include "daemon/stats/stats.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
@@ -85,7 +85,7 @@ TEST_CASE("delivery: a thousand subscriptions end the session of who asks for th
   client.join(server.arena_socket());
   for (std::uint32_t i = 1; i <= 1000; ++i) client.send(subscribe_to_train(i));
   const auto texts = refusals_until_bye(client);
-  CHECK(texts.size() == Conduct::kRefused + 1);  // as many again were waiting for their time
+  CHECK(texts.size() == PeerLimiter::kRefused + 1);  // as many again were waiting for their time
   CHECK(texts.back() == kTooMany);
   CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
   client.die();
@@ -101,7 +101,7 @@ TEST_CASE("delivery: who subscribes to nothing that is there, and hears no answe
   subscribe.feed = "trian";
   for (int i = 0; i < 200; ++i) client.send(subscribe);
   const auto texts = refusals_until_bye(client);
-  CHECK(texts.size() == Conduct::kRefused + 1);
+  CHECK(texts.size() == PeerLimiter::kRefused + 1);
   CHECK(texts.front() == "no feed \"trian\"; this daemon serves: train");
   CHECK(texts.back() == kTooMany);
   CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
@@ -121,7 +121,7 @@ TEST_CASE("delivery: Hello in a loop is answered 64 times") {
       last = message->as<wire::Refused>()->message()->str();
     if (message->as<wire::Bye>() != nullptr) break;
   }
-  CHECK(welcomes == Conduct::kRefused + 1);
+  CHECK(welcomes == PeerLimiter::kRefused + 1);
   CHECK(last == kTooMany);
   CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
   CHECK(serves(server));
@@ -140,7 +140,7 @@ TEST_CASE("delivery: who never says Hello right is heard 64 times") {
     ++refusals;
     if (refused->message()->str() == kTooMany) break;
   }
-  CHECK(refusals == Conduct::kRefused + 2);
+  CHECK(refusals == PeerLimiter::kRefused + 2);
 }
 
 TEST_CASE("delivery: a message of many frames is malformed, and costs nothing more") {

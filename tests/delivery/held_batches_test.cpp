@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/conduct.h"
+#include "daemon/delivery/delayed_replies.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
-#include "daemon/delivery/late_answers.h"
+#include "daemon/delivery/peer_limiter.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
 
@@ -170,8 +170,8 @@ TEST_CASE("delivery: who waits for a slot hears which ended session holds some")
 TEST_CASE("delivery: refused subscriptions come slower after the 64th, and the session stays") {
   TestServer server(few_slots());
   Holder holder(server);
-  ask_in_vain(holder.client, Conduct::kRefused + 1);
-  for (std::uint32_t i = 0; i < Conduct::kRefused; ++i) {
+  ask_in_vain(holder.client, PeerLimiter::kRefused + 1);
+  for (std::uint32_t i = 0; i < PeerLimiter::kRefused; ++i) {
     REQUIRE_FALSE(refusal(holder.client, ErrorCode::invalid_argument).empty());
   }
   const auto asked = std::chrono::steady_clock::now();

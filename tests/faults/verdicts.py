@@ -9,7 +9,7 @@ GLIBC = re.compile(r"Fatal glibc error|\w+\.c:\d+: \w+: Assertion ")
 # What the daemon says of an exception that no caller on its thread takes, before it ends.
 UNCAUGHT = "batchwrightd: cannot go on: "
 # What it says before it ends after an exception on its event loop; SIGALRM ends it if it cannot.
-LOOP_FAILED = "the event loop ends: "
+LOOP_FAILED = "the event loop failed: "
 
 # Calls whose failure needs no word: of a kind, about a file, by a library, within a function.
 QUIET = (
@@ -21,7 +21,7 @@ QUIET = (
     ("send", "socket:", "", "send_with_descriptor"),
     ("malloc", "", "lib(zmq|lmdb|pgm|spdlog)|CUDA runtime", ""),
     ("malloc", "", "",
-     "memory_room|memory_pressure|Readahead|ReadQueue|FoundRows|start_thread|EventPublisher::publish|resolved"
+     "memory_room|memory_pressure|Readahead|ReadQueue|RowLocations|start_thread|EventPublisher::publish|resolved"
      "|look_at_data|standing_of|Cutter::finish"),
 )
 LAST_LINES = 3  # of the log, after which nothing can be said of them

@@ -7,7 +7,7 @@
 using namespace batchwright;
 
 TEST_CASE("formats: what a call throws becomes an error that says what was being done") {
-  const auto thrown = caught(ErrorCode::busy, "opening it: ", []() -> Result<int> {
+  const auto thrown = as_result(ErrorCode::busy, "opening it: ", []() -> Result<int> {
     throw std::runtime_error("no memory");
   });
   REQUIRE_FALSE(thrown);
@@ -16,10 +16,10 @@ TEST_CASE("formats: what a call throws becomes an error that says what was being
 }
 
 TEST_CASE("formats: what a call returns, a value or an error, stays as it is") {
-  const auto value = caught(ErrorCode::internal, "", []() -> Result<int> { return 7; });
+  const auto value = as_result(ErrorCode::internal, "", []() -> Result<int> { return 7; });
   REQUIRE(value);
   CHECK(*value == 7);
-  const auto error = caught(ErrorCode::internal, "planning: ", []() -> Result<int> {
+  const auto error = as_result(ErrorCode::internal, "planning: ", []() -> Result<int> {
     return Error{ErrorCode::not_found, "none"};
   });
   REQUIRE_FALSE(error);

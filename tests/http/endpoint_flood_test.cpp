@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/http/served_endpoint.h"
+#include "tests/http/served_http.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/http/served_endpoint.h"
+#include "tests/http/served_http.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -20,7 +20,7 @@ void leave_behind(const std::string& path) {
 
 Error refusal(const std::string& address) {
   asio::io_context loop;
-  const auto listening = Endpoint::listen(loop, {{address}, {}}, {});
+  const auto listening = HttpServer::listen(loop, {{address}, {}}, {});
   REQUIRE_FALSE(listening);
   return listening.error();
 }
@@ -201,7 +201,7 @@ TEST_CASE("http: an address that fails leaves none of the others behind") {
   const TemporaryFolder folder;
   const std::string path = folder / "stats.sock";
   asio::io_context loop;
-  CHECK_FALSE(Endpoint::listen(loop, {{"unix://" + path, "everywhere"}, {}}, {}));
+  CHECK_FALSE(HttpServer::listen(loop, {{"unix://" + path, "everywhere"}, {}}, {}));
   CHECK_FALSE(std::filesystem::exists(path));
 }
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "tests/http/served_endpoint.h"
+#include "tests/http/served_http.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

@@ -284,7 +284,7 @@ TEST_CASE("reload: a journal goes from one feed to another in two reloads") {
   const std::string told = last_refusal(daemon);
   CHECK_MESSAGE(told.find("feed dev: journal ") != std::string::npos, told);
   CHECK_MESSAGE(
-      told.find(" is written by feed train; leave it out there in one reload") != std::string::npos,
+      told.find(" is written by feed train; remove it there in one reload") != std::string::npos,
       told);
   daemon.config() = without;
   CHECK(daemon.reload());

@@ -107,7 +107,7 @@ TEST_CASE("stats: clients are told of an event by the call that notes it, with a
   CHECK(logged.text() ==
         "debug feed train: epoch 3 begins\n"
         "debug feed train: epoch 3 ends for the first subscriber\n"
-        "info feed train: epoch 4 has been planned after all\n");
+        "info feed train: epoch 4 is planned\n");
 }
 
 TEST_CASE("stats: what is told later is neither counted nor logged again") {

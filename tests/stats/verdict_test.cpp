@@ -265,7 +265,7 @@ TEST_CASE("stats: a verdict tells the figures that it comes from") {
         "its batches was spent waiting for storage");
   CHECK(window_of({4, 4, 0.1, 0.0, 0.0, 0.0, 0.9}).verdict(kServing).why ==
         "in the last 10 s clients waited for batches 0 % of the time, and the daemon for clients "
-        "90 %; 3 batches lie ready");
+        "90 %; 3 batches are ready");
 }
 
 TEST_CASE("stats: who waits for steps of a live feed waits for its producers, unless they wait") {
@@ -330,7 +330,7 @@ TEST_CASE("stats: a live feed whose trainers do not wait is bound by them, while
   pace.room = 2.0;
   const Verdict bound = window_of(pace).verdict(moment);
   CHECK(bound.bound == Bound::trainer);
-  CHECK(bound.why.ends_with("3 batches lie ready; 2 pushes wait for room in the pool"));
+  CHECK(bound.why.ends_with("3 batches are ready; 2 pushes wait for room in the pool"));
   // None takes one: what producers wait for is what can be seen.
   pace = {0, 0, 0.0, 0.0, 0.0, 0.0, 0.0};
   CHECK(verdict(pace, moment) == "idle");

@@ -20,6 +20,7 @@ _ATTRIBUTE = re.compile(r"\[\[.*?\]\]|\balignas\s*\([^()]*\)|__attribute__\s*\(\
                         r"|\bGUARDED_BY\s*\([^()]*\)")
 _INITIALISERS = re.compile(r"\(\)[\w\s]*:(?!:)")
 _CLASS = re.compile(r"\b(class|struct|union)\s+(?:[A-Z_]+\s+)?([A-Za-z_][\w:]*)[^;]*$")
+_FORWARDS = re.compile(r"\s*(?:return )?\w+_(?:\.|->)\w+\([^;]*\);\s*$")
 _ENUM = re.compile(r"\benum\b(?:\s+(?:class|struct))?\s*(\w*)")
 _NO_MEMBER = re.compile(
     r"^(?:static|using|friend|typedef|template|enum|class|struct|union|constexpr static)\b")
@@ -61,6 +62,9 @@ class Scope:
     head: str = ""
     brackets: int = 0  # parentheses that are open around it
     members: list = field(default_factory=list)
+    methods: int = 0  # without those that are defaulted or deleted
+    forwards: int = 0  # of these, those whose body is a call of a method of a member
+    begins: int = 0  # where its braces open
 
 
 @dataclass
@@ -88,6 +92,7 @@ class Parsed:
         self.declared = []
         self._scopes = [Scope("namespace", "", 0)]
         self._round = 0
+        self._code = code
         self._walk(code)
 
     def _walk(self, code):
@@ -109,12 +114,14 @@ class Parsed:
 
     def _open(self, head, line, at, start, inner):
         kind, name = ("init", "") if inner or self._round else kind_of(head)
-        self._scopes.append(Scope(kind, name, line, head, self._round))
+        self._scopes.append(Scope(kind, name, line, head, self._round, begins=at + 1))
         self._round = 0
         if kind == "class" or (kind == "enum" and name):
             self._declare("type", name)
         elif kind == "function":
             self._declare("function", name)
+            if self._scopes[-2].kind == "class":
+                self._scopes[-2].methods += 1
         return start if kind == "init" else at + 1
 
     def _close(self, line, at, start):
@@ -124,6 +131,8 @@ class Parsed:
         self._round = scope.brackets
         if scope.kind == "function":
             self.functions.append(Function(scope.name, scope.line, line))
+            if self._scopes[-1].kind == "class" and _FORWARDS.match(self._code[scope.begins:at]):
+                self._scopes[-1].forwards += 1
         if scope.kind == "class":
             self.classes.append(scope)
         return start if scope.kind == "init" else at + 1
@@ -140,6 +149,7 @@ class Parsed:
         scope = self._scopes[-1]
         if scope.kind == "class":
             scope.members += data_members(text)
+            scope.methods += declares_method(text)
         elif scope.kind == "namespace":
             found = declaration_of(text)
             if found:
@@ -181,6 +191,17 @@ def data_members(statement):
         return []
     found = [re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", one) for one in declarators]
     return [one.group(1) for one in found if one]
+
+
+def declares_method(statement):
+    """Whether a statement of a class declares a function that has a body somewhere."""
+    plain = re.sub(r"^template\s*", "", stripped(statement, _ANGLES))
+    if re.match(r"(?:using|friend|typedef|enum|class|struct|union)\b", plain):
+        return False
+    bare = without_arguments(stripped(plain, _CURLY))
+    if re.search(r"=\s*(?:default|delete)$", bare):
+        return False
+    return re.search(r"[\w\]]\s*\(\)", re.sub(r"\boperator\s*\S+?(?=\()", "op", bare).split("=")[0]) is not None
 
 
 def declaration_of(statement):

@@ -4,12 +4,16 @@ import ast
 import collections
 import re
 
+import house
+from layering import includes
 from tree import CPP, SOURCES, Breach
 
 MOST_LINES = 400
 MOST_FILES = 25
 MOST_MEMBERS = 15
-MOST_FUNCTION_LINES = 60
+MOST_METHODS = 40
+MOST_FUNCTION_LINES = 70
+FEW_LINES = 40
 
 _TODO = re.compile(r"TODO(?!\(\d+\))")
 
@@ -69,3 +73,39 @@ def check_members(tree):
                 yield Breach("members", f"{path}: {scope.name}",
                              f"{path}:{scope.line}: {scope.name} has {len(members)} data members, "
                              f"at most {MOST_MEMBERS}", len(members))
+
+
+def check_methods(tree):
+    for path in tree.of_kind(CPP):
+        for scope in tree.parsed(path).classes:
+            if scope.methods > MOST_METHODS:
+                yield Breach("methods", f"{path}: {scope.name}",
+                             f"{path}:{scope.line}: {scope.name} has {scope.methods} methods, "
+                             f"at most {MOST_METHODS}", scope.methods)
+
+
+def check_small_files(tree):
+    """A header with little in it, its source included, serves two files at least, or is one of those
+    that a front door shows."""
+    users = collections.defaultdict(set)
+    for path in tree.of_kind(CPP, tests=False):
+        for _, included in includes(tree, path):
+            users[included].add(path)
+    doors = {door for room in house.ROOMS for door in room.doors}
+    for path in tree.of_kind({".h"}, tests=False):
+        source = path[:-len(".h")] + ".cpp"
+        lines = sum(tree.text(each).count("\n") for each in (path, source) if each in tree.files)
+        others = users[path] - {source}
+        if lines < FEW_LINES and len(others) == 1 and not others & doors:
+            yield Breach("small", path, f"{path} has {lines} lines and serves {others.pop()} alone: "
+                         "it can be a part of that")
+
+
+def check_forwarders(tree):
+    """A class that has methods, and all of them only call a method of one and the same member."""
+    for path in tree.of_kind({".h"}, tests=False):
+        for scope in tree.parsed(path).classes:
+            if scope.methods >= 2 and scope.forwards == scope.methods and len(scope.members) == 1:
+                yield Breach("forwarders", f"{path}: {scope.name}",
+                             f"{path}:{scope.line}: {scope.name} only forwards to "
+                             f"{scope.members[0]}")

@@ -98,7 +98,7 @@ void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& share
   add_number(command, call, "--mel-bands", &O::mel_bands, "N", "Mel bands");
   add_number(command, call, "--fmin", &O::fmin_hz, "HZ", "Lower end of the lowest band");
   add_number(command, call, "--fmax", &O::fmax_hz, "HZ",
-             "Upper end of the highest band; 0 or less: that far from half the rate");
+             "Upper end of the highest band; 0 or less: offset below half the rate");
   add_number(command, call, "--pre-emphasis", &O::pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
   add_number(command, call, "--log-floor", &O::log_floor, "ENERGY",
              "Energies below it are raised to it, or it is added");

@@ -92,7 +92,7 @@ void add_ingest_options(CLI::App& command, IngestOptions& options) {
 
 /// What the kinds that read a folder take.
 void add_folder(CLI::App& command, IngestOptions& options) {
-  command.add_option("DIR", options.folder, "Folder of files, however deep")->required();
+  command.add_option("DIR", options.folder, "Folder, searched recursively")->required();
   CLI::Option* key = add_choice<bool>(command, "--key", options.key_by_basename,
                                       {{"path", false}, {"basename", true}});
   key->description("Keys: the path below DIR, or the name of the file, without extension");
@@ -142,7 +142,7 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
              "--kind", fmt::format("found {}, allowed: aligned, independent, scalar", word));
        });
   command.add_flag("--allow-nonfinite", options.allow_nonfinite,
-                   "Take NaN and infinity, which are refused otherwise");
+                   "Accept NaN and infinity, which are refused by default");
 }
 
 /// What sound is stored as, and its refusals: an option that decides nothing is a slip.

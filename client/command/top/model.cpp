@@ -20,7 +20,7 @@ constexpr std::size_t kLeastWhy =
 
 constexpr const char* kHelp =
     "Arrows, j, k, PgUp, PgDn, Home, End: move.  Enter: the feed at the cursor with its clients.  "
-    "Esc, Backspace: back to all feeds.  < and >: sort by another column.  r: the other way round. "
+    "Esc, Backspace: back to all feeds.  < and >: sort by another column.  r: reverse order. "
     " "
     "?: less.  q: quit.";
 
@@ -57,11 +57,12 @@ void keep_shown(std::vector<TopLine>& lines, std::size_t first, std::size_t rows
 std::vector<TopLine> reload_lines(const json::value& stats, std::size_t columns) {
   const std::string refusal = text_at(stats, "reload.last_refusal");
   if (refusal.empty()) return {};
-  return wrapped(fmt::format("The configuration was refused {} ago, the one before it goes on; "
-                             "a restart would fail: {}",
-                             seconds_text(number_at(stats, "reload.last_seconds_ago")),
-                             printable_ascii(refusal)),
-                 columns, Tone::bad);
+  return wrapped(
+      fmt::format("The configuration was refused {} ago, the previous one stays in effect; "
+                  "a restart would fail: {}",
+                  seconds_text(number_at(stats, "reload.last_seconds_ago")),
+                  printable_ascii(refusal)),
+      columns, Tone::bad);
 }
 
 std::string memory_in_use(const json::value& stats) {

@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 /// A page that takes longer is no answer.
 constexpr std::chrono::milliseconds kAnswerLimit{2'000};
 /// How late an answer of the daemon may be shown.
-constexpr std::chrono::milliseconds kGlance{50};
+constexpr std::chrono::milliseconds kPollInterval{50};
 
 /// A daemon's page, as it came and as a value.
 struct Page {
@@ -163,8 +163,8 @@ int run_on_terminal(const TopOptions& options) {
   TopTerminal terminal(wants_colours());
   while (!terminal.ended()) {
     terminal.show(model.draw(TopTerminal::size()));
-    // A future cannot be waited for along with keys, so it is looked at every kGlance.
-    const auto until = coming.valid() ? Clock::now() + kGlance : due;
+    // A future cannot be waited for along with keys, so it is looked at every kPollInterval.
+    const auto until = coming.valid() ? Clock::now() + kPollInterval : due;
     for (const TopKey key : terminal.wait_for_keys(until)) {
       if (key == TopKey::quit) return kDone;
       model.press(key);

@@ -24,7 +24,7 @@
  *   BW_BUSY. bw_release, bw_unsubscribe and bw_close may be called from any thread at any time,
  *   bw_close even while another call is in the same handle. All other functions only read.
  *   Different connections have nothing in common.
- * Fork: a forked child gets BW_FORKED from every call on what it inherited, and must connect anew.
+ * Fork: a forked child gets BW_FORKED from every call on what it inherited, and must connect again.
  *   Batches that the parent holds can be read in the child for as long as the parent holds them.
  * Errors: functions return a bw_status; bw_error_message() then says what was found, where, and
  *   what is allowed. No function throws, aborts or writes to a stream.

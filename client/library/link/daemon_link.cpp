@@ -61,7 +61,7 @@ bool DaemonLink::forked() const { return getpid() != pid_; }
 Result<void> DaemonLink::tend() {
   const Time time = now();
   if (away_ && time - away_->since >= settings_.reconnect) {
-    return Error{ErrorCode::disconnected, fmt::format("{}; it is given up", away_text())};
+    return Error{ErrorCode::disconnected, fmt::format("{}; giving up", away_text())};
   }
   // An attempt at an address that nobody answers at, which the name may no longer stand for.
   if (connection_ && !connection_->welcomed && lookup_.forget_stale(time)) connection_.reset();

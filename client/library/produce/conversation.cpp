@@ -322,7 +322,7 @@ void Conversation::on_refused(const ControlMessage& message) {
   const bool is_forgotten = error.code == ErrorCode::disconnected;
   if (refusal.producer() == 0) {
     if (!is_forgotten) return fail(error);
-    return lose(fmt::format("knows nothing of this session: {}", error.message));
+    return lose(fmt::format("does not know this session: {}", error.message));
   }
   if (refusal.producer() != producer_) return;  // of a feed that was replaced meanwhile
   // A feed that was replaced knows nothing of its producers.
@@ -338,7 +338,7 @@ void Conversation::on_refused(const ControlMessage& message) {
   fail(error);
 }
 
-void Conversation::on_bye(const ControlMessage& /*message*/) { lose("said goodbye"); }
+void Conversation::on_bye(const ControlMessage& /*message*/) { lose("shut down"); }
 
 void Conversation::abandon(const wire::AbandonT& what) {
   wire::AbandonT message = what;

@@ -74,7 +74,7 @@ Result<void> Session::on_refused(const DaemonSocket::Incoming& incoming) {
       refused(*subscription, error);
     }
   } else if (code == ErrorCode::disconnected) {
-    lose(fmt::format("knows nothing of this session: {}", error.message));
+    lose(fmt::format("does not know this session: {}", error.message));
   } else {
     return error;
   }
@@ -89,7 +89,7 @@ Result<void> Session::on_version(const DaemonSocket::Incoming& incoming) {
 }
 
 Result<void> Session::on_bye(const DaemonSocket::Incoming& /*incoming*/) {
-  lose("said goodbye");
+  lose("shut down");
   return {};
 }
 

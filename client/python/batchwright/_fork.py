@@ -22,4 +22,4 @@ os.register_at_fork(after_in_child=_begin_child)
 
 def refuse(what: str) -> ForkedError:
     """The error for `what`, which a parent made."""
-    return ForkedError(f"{what} was made before fork(); a child process must connect anew")
+    return ForkedError(f"{what} was made before fork(); a forked child must open its own connection")

@@ -30,7 +30,7 @@ _LOOK_SECONDS = 1.0  # for the daemon's answer to why a feed is waited for
 
 
 class ConnectionInfo:
-    """How a connection does."""
+    """State of a connection."""
 
     __slots__ = ("reconnects", "servers", "inline", "inline_reason")
 

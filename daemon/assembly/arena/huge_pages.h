@@ -8,7 +8,8 @@
 
 namespace batchwright {
 
-/// Whether an arena is to lie in huge pages: where there are any, never, or else not at all.
+/// Whether an arena is to lie in huge pages: auto: if there are any; off: never; require: only with
+/// them.
 enum class HugePages : std::uint8_t { automatic, off, require };
 
 /// The pages that an arena lies in: the machine's smallest, huge ones that the kernel found, or

@@ -9,12 +9,12 @@
 
 #include "daemon/assembly/arena/memory_pressure.h"
 #include "daemon/assembly/arena/memory_room.h"
+#include "daemon/assembly/disk/page_cache_policy.h"
 #include "daemon/assembly/disk/read_queue.h"
 #include "daemon/assembly/disk/read_window.h"
-#include "daemon/assembly/disk/residence.h"
-#include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/row_parts.h"
 #include "daemon/assembly/sources/epoch_source.h"
+#include "daemon/assembly/thread_usage.h"
 #include "formats/formats.h"
 
 // Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
@@ -77,21 +77,22 @@ struct Readahead::State {
 
   /// What one feed has told, and the thread that looks at it: a look-up waits for the file system,
   /// and other feeds do not wait for that. Readers are started by such a thread, or by each other,
-  /// and take its manners on.
+  /// and take its policy on.
   struct Told {
     explicit Told(const State& of)
         : thread(of.elsewhere ? HelperThread(of.elsewhere)
                               : HelperThread(
-                                    "bw-readahead", [&of] { adopt(of.manners); }, of.patience)) {}
+                                    "bw-readahead", [&of] { adopt(of.policy); }, of.patience)) {}
     std::deque<Notice> notices;  // guarded by the mutex of State, as `looking` is
     bool looking = false;        // at them, or will be
     HelperThread thread;
   };
 
-  State(std::function<std::size_t()> left, std::chrono::milliseconds idle_limit, Manners wanted)
+  State(std::function<std::size_t()> left, std::chrono::milliseconds idle_limit,
+        ThreadPolicy wanted)
       : memory_left(left ? std::move(left) : room_for_cache),
         patience(idle_limit),
-        manners(std::move(wanted)) {}
+        policy(std::move(wanted)) {}
 
   State(HelperThread::Elsewhere others, std::function<std::size_t()> left)
       : memory_left(left ? std::move(left) : room_for_cache),
@@ -123,7 +124,7 @@ struct Readahead::State {
     lock.unlock();
     of.thread.put([this, &of] {
       // For lack of memory: what is left is brought in by the look-up that needs it.
-      const auto done = caught(ErrorCode::busy, "", [this, &of]() -> Result<void> {
+      const auto done = as_result(ErrorCode::busy, "", [this, &of]() -> Result<void> {
         look_at_notices(of);
         return {};
       });
@@ -161,7 +162,7 @@ struct Readahead::State {
     for (auto& [device, rows] : wanted) {
       Disk& disk = disks[device];
       disk.queue.put(notice.feed, {notice.id, notice.source, notice.times, std::move(rows)});
-      disk.queue.set_limits(residence.ahead_limit(), disk.window.bytes());
+      disk.queue.set_limits(page_cache.ahead_limit(), disk.window.bytes());
       wake_reader(disk);
     }
   }
@@ -170,11 +171,11 @@ struct Readahead::State {
   void add_to_residence(const std::shared_ptr<const Snapshot>& snapshot) {
     {
       const MutexLock lock(mutex);
-      if (residence.has(snapshot.get())) return;
+      if (page_cache.has(snapshot.get())) return;
     }
     const std::uint64_t bytes = snapshot->file_bytes();
     const MutexLock lock(mutex);
-    residence.add(snapshot, bytes, snapshot->sequences());
+    page_cache.add(snapshot, bytes, snapshot->sequences());
   }
 
   /// Gives back what neither the memory nor another batch has use for.
@@ -186,7 +187,7 @@ struct Readahead::State {
         disk.queue.used(notice.feed, notice.id);
         wake_reader(disk);  // there may be room to read ahead again
       }
-      if (!residence.is_short()) {
+      if (!page_cache.is_short()) {
         cares = !all_idle();
         return;
       }
@@ -213,7 +214,7 @@ struct Readahead::State {
     const MutexLock lock(mutex);
     const auto disk = disks.find(place->device);
     if (disk != disks.end() && disk->second.queue.wants(place->bytes)) return false;
-    return !residence.stays(source.snapshot.get(), row.ordinal, place->bytes.size());
+    return !page_cache.stays(source.snapshot.get(), row.ordinal, place->bytes.size());
   }
 
   void look_at_memory(Clock::time_point now) {
@@ -224,7 +225,7 @@ struct Readahead::State {
     }
     const std::size_t room = memory_left();
     const MutexLock lock(mutex);
-    residence.set_room(room);
+    page_cache.set_room(room);
   }
 
   /// Starts a thread where all are at work.
@@ -277,7 +278,7 @@ struct Readahead::State {
   /// A reader goes on where memory lacks for a moment.
   void read(Disk& disk) {
     constexpr std::chrono::milliseconds kLack{10};
-    while (!caught(ErrorCode::busy, "", [&]() -> Result<void> {
+    while (!as_result(ErrorCode::busy, "", [&]() -> Result<void> {
       read_while_needed(disk);
       return {};
     })) {
@@ -303,7 +304,7 @@ struct Readahead::State {
       disk.window.began(next->bytes, Clock::now());
       if (disk.window.has_room(ReadQueue::kStretchBytes)) wake_reader(disk);
       lock.unlock();
-      const auto [took, from_disk] = caught(ErrorCode::busy, "", [&]() -> Result<Outcome> {
+      const auto [took, from_disk] = as_result(ErrorCode::busy, "", [&]() -> Result<Outcome> {
                                        return timed(*next);
                                      }).value_or(Outcome{{}, false});
       lock.lock();
@@ -318,20 +319,20 @@ struct Readahead::State {
   static Outcome timed(const Read& read) {
     const auto source = read.source.lock();
     if (!source) return {{}, false};
-    const JobWatch watch;
+    const ThreadUsage watch;
     carry_out(read, *source);
     if (read.times && watch.page_faults() != 0) read.times->add_brought_in(read.bytes);
-    return {watch.taken(), watch.disk_bytes() != 0 || watch.waited() >= JobWatch::kDisk};
+    return {watch.taken(), watch.disk_bytes() != 0 || watch.waited() >= ThreadUsage::kDisk};
   }
 
   const std::function<std::size_t()> memory_left;
   const std::chrono::milliseconds patience;
-  const Manners manners = {};
+  const ThreadPolicy policy = {};
   const HelperThread::Elsewhere elsewhere;
   const bool waits_for_reads = true;  // by readers; else the kernel is asked, and that is all
   mutable Mutex mutex;
   std::map<std::uint64_t, Disk> disks GUARDED_BY(mutex);  // never erased from
-  Residence residence GUARDED_BY(mutex);
+  PageCachePolicy page_cache GUARDED_BY(mutex);
   bool stopping GUARDED_BY(mutex) = false;
   std::atomic<bool> cares = false;  // for batches that were used; written with the mutex
   Clock::time_point looked GUARDED_BY(mutex){};        // at the memory
@@ -339,8 +340,8 @@ struct Readahead::State {
 };
 
 Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience,
-                     Manners manners)
-    : state_(std::make_unique<State>(std::move(memory_left), patience, std::move(manners))) {}
+                     ThreadPolicy policy)
+    : state_(std::make_unique<State>(std::move(memory_left), patience, std::move(policy))) {}
 Readahead::Readahead(HelperThread::Elsewhere elsewhere, std::function<std::size_t()> memory_left)
     : state_(std::make_unique<State>(std::move(elsewhere), std::move(memory_left))) {}
 Readahead::~Readahead() = default;
@@ -366,7 +367,7 @@ ReadaheadFigures Readahead::figures() const {
                              disk.readers.size()});
     figures.ahead_bytes += disk.queue.ahead_bytes();
   }
-  figures.kept_bytes = state_->residence.kept_bytes();
+  figures.kept_bytes = state_->page_cache.kept_bytes();
   return figures;
 }
 

@@ -10,7 +10,7 @@
 
 #include "daemon/assembly/sources/epoch_source.h"
 #include "daemon/assembly/threads/helper_thread.h"
-#include "daemon/assembly/threads/manners.h"
+#include "daemon/assembly/threads/thread_policy.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {
@@ -39,7 +39,7 @@ struct ReadaheadFigures {
 /// Brings the pages of batches into memory before they are assembled: keeps as many bytes under
 /// way on each disk as it delivers in its latency (ReadWindow), shares a disk among feeds and reads
 /// in the file's order (ReadQueue), and gives back what was used where the datasets are larger than
-/// the memory (Residence).
+/// the memory (PageCachePolicy).
 ///
 /// A thread a feed looks up where rows lie, and gives back what was used; up to kReaders threads a
 /// disk read, each one read at a time, and wait for it. They start as they are needed, and end when
@@ -52,11 +52,11 @@ class Readahead {
   static constexpr std::size_t kReaders = 32;
 
   /// `memory_left` says how many bytes the page cache may take; by default what memory_room()
-  /// finds, less under memory_pressure(). A reader ends after `patience` without work. `manners`
+  /// finds, less under memory_pressure(). A reader ends after `patience` without work. `policy`
   /// are those of all its threads.
   explicit Readahead(std::function<std::size_t()> memory_left = nullptr,
                      std::chrono::milliseconds patience = std::chrono::seconds(10),
-                     Manners manners = {});
+                     ThreadPolicy policy = {});
   /// Does all of it `elsewhere`, without a thread: the kernel is asked to read, and not waited for.
   explicit Readahead(HelperThread::Elsewhere elsewhere,
                      std::function<std::size_t()> memory_left = nullptr);

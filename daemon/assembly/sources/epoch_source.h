@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/assembly/batch_source.h"
-#include "daemon/assembly/sources/found_rows.h"
+#include "daemon/assembly/sources/row_locations.h"
 #include "storage/dataset/dataset.h"
 
 namespace batchwright {
@@ -50,7 +50,7 @@ class EpochSource final : public BatchSource {
   bool has_parts;
   SharedLengths lengths;
   /// Where readahead found the records of coming batches.
-  std::shared_ptr<FoundRows> found = std::make_shared<FoundRows>();
+  std::shared_ptr<RowLocations> found = std::make_shared<RowLocations>();
 };
 
 }  // namespace batchwright

@@ -33,7 +33,7 @@ Result<std::string> order_text(const std::string& file) {
         file, fmt::format("found {} bytes; allowed: up to {}", status.st_size, kMostOrderBytes));
   }
   const auto bytes = is_there ? static_cast<std::size_t>(status.st_size) : 0;
-  if (auto there = ask_for_memory(bytes, 2, "an order file"); !there) return there.error();
+  if (auto there = probe_memory(bytes, 2, "an order file"); !there) return there.error();
   auto text = file_text(file, kMostOrderBytes);
   if (!text) return Error{text.error().code, "order file " + text.error().message};
   return text;

@@ -67,13 +67,13 @@ class RowReader final : public BatchReader {
       return &scratch_->rows[r];
     }
     const std::uint32_t chunks = wanted_.plan != nullptr ? wanted_.plan->parts_of(row) : 0;
-    const KeptRows::Part part{(row.flags & kRowLast) != 0, chunks};
+    const RowCache::Part part{(row.flags & kRowLast) != 0, chunks};
     const std::uint32_t use = by_.draws.count_uses() ? row.use : 0;
     const std::uint64_t epoch = wanted_.epochs.empty() ? 0 : wanted_.epochs[r].value;
-    auto kept = by_.kept.get({row.ordinal, use, epoch}, part, [&]() -> Result<KeptRow> {
+    auto kept = by_.kept.get({row.ordinal, use, epoch}, part, [&]() -> Result<CachedRow> {
       const auto made = std::make_shared<std::vector<MadeField>>();
       if (auto done = make_whole(r, *made); !done) return done.error();
-      return KeptRow(made);
+      return CachedRow(made);
     });
     if (!kept) return kept.error();
     kept_.push_back(*std::move(kept));
@@ -115,7 +115,7 @@ class RowReader final : public BatchReader {
   std::unique_ptr<BatchReader> from_;
   std::unique_ptr<RecipeScratch> scratch_;
   RowBytes stored_;  ///< The current row as it is stored.
-  std::vector<KeptRow> kept_;
+  std::vector<CachedRow> kept_;
   MadeRows figures_;
 };
 

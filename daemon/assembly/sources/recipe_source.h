@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/assembly/batch_source.h"
-#include "daemon/assembly/sources/kept_rows.h"
+#include "daemon/assembly/sources/row_cache.h"
 #include "storage/recipe/recipe.h"
 
 namespace batchwright {
@@ -15,7 +15,7 @@ namespace batchwright {
 struct RowRecipe {
   const Recipe& recipe;
   const DrawKeys& draws;
-  KeptRows& kept;
+  RowCache& kept;
 };
 
 /// Makes rows of the sequences that `from` reads; row r is one of `epochs`[r]. Lifetime: all that
@@ -30,7 +30,7 @@ class RecipeSource final : public BatchSource {
   /// `lengths` of the rows that are made, by ordinal, as `from` has planned them. `draws`: what the
   /// draws of a row depend on. `kept`: rows of which other parts follow.
   RecipeSource(std::shared_ptr<const BatchSource> from, std::shared_ptr<const Recipe> recipe,
-               SharedLengths lengths, DrawKeys draws, std::shared_ptr<KeptRows> kept)
+               SharedLengths lengths, DrawKeys draws, std::shared_ptr<RowCache> kept)
       : from_(std::move(from)),
         recipe_(std::move(recipe)),
         lengths_(std::move(lengths)),
@@ -54,7 +54,7 @@ class RecipeSource final : public BatchSource {
   std::shared_ptr<const Recipe> recipe_;
   SharedLengths lengths_;
   DrawKeys draws_;
-  std::shared_ptr<KeptRows> kept_;
+  std::shared_ptr<RowCache> kept_;
 };
 
 }  // namespace batchwright

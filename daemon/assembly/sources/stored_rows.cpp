@@ -1,8 +1,8 @@
 #include "daemon/assembly/sources/stored_rows.h"
 
 #include "daemon/assembly/sources/epoch_source.h"
-#include "daemon/assembly/sources/found_rows.h"
 #include "daemon/assembly/sources/recipe_source.h"
+#include "daemon/assembly/sources/row_locations.h"
 
 namespace batchwright {
 

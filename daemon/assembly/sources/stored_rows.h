@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/assembly/batch_source.h"
-#include "daemon/assembly/sources/kept_rows.h"
+#include "daemon/assembly/sources/row_cache.h"
 #include "storage/dataset/dataset.h"
 #include "storage/recipe/recipe.h"
 
@@ -21,7 +21,7 @@ class StoredRows {
   /// `recipe`: null where rows are what is stored. `draws`: of any epoch. `kept`: rows of which
   /// other parts may follow.
   StoredRows(const Fingerprint& of, std::shared_ptr<const Snapshot> stored,
-             std::shared_ptr<const Recipe> recipe, DrawKeys draws, std::shared_ptr<KeptRows> kept)
+             std::shared_ptr<const Recipe> recipe, DrawKeys draws, std::shared_ptr<RowCache> kept)
       : fingerprint_(of),
         snapshot_(std::move(stored)),
         recipe_(std::move(recipe)),
@@ -49,7 +49,7 @@ class StoredRows {
   const std::shared_ptr<const Snapshot> snapshot_;
   const std::shared_ptr<const Recipe> recipe_;
   const DrawKeys draws_;
-  const std::shared_ptr<KeptRows> kept_;
+  const std::shared_ptr<RowCache> kept_;
 };
 
 }  // namespace batchwright

@@ -32,14 +32,14 @@ FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& r
                                                 settings.name);
   std::optional<std::string> ledger;
   if (resources.files.ledger) ledger = settings.name;
-  QueueDesk desk(std::move(resources.queue), std::move(resources.journal), std::move(ledger),
-                 first_lease());
+  QueueService desk(std::move(resources.queue), std::move(resources.journal), std::move(ledger),
+                    first_lease());
   const FeedData& data = resources.data;
   const std::uint64_t sequences = data.snapshot ? data.snapshot->sequences() : 0;
-  std::unique_ptr<LiveDesk> live;
+  std::unique_ptr<LiveService> live;
   if (data.live) {
-    live = std::make_unique<LiveDesk>(settings, data.live->outline().fingerprint.data, data.live,
-                                      Clock::now(), resources.spooled.get());
+    live = std::make_unique<LiveService>(settings, data.live->outline().fingerprint.data, data.live,
+                                         Clock::now(), resources.spooled.get());
     resources.spooled.reset();
     live->set_slot_bytes(slots->arena->slot_bytes());
     if (resources.files.record) live->record_behind(resources.files.record->sequences());
@@ -216,7 +216,7 @@ void Feed::carry_out(const Poison& action) {
 }
 
 void Feed::carry_out(const Failed& action) {
-  if (!is_passing(action.code) || !ports_.takes_over()) tell(NotReplaced{});
+  if (!is_transient(action.code) || !ports_.takes_over()) tell(NotReplaced{});
 }
 
 Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& request) {
@@ -294,7 +294,7 @@ void Feed::retire(const Error& error) {
   turn();
 }
 
-std::vector<std::shared_ptr<const void>> Feed::belongings() const {
+std::vector<std::shared_ptr<const void>> Feed::resources() const {
   std::vector<std::shared_ptr<const void>> all{data_.tree_reader, data_.dataset, data_.snapshot,
                                                data_.live};
   for (auto& generation : parts().scheduler.generations()) all.push_back(std::move(generation));

@@ -24,7 +24,7 @@
 #include "daemon/delivery/feed/plans/growth.h"
 #include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/plans/planner.h"
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
@@ -48,7 +48,7 @@ struct FeedPorts {
       send_batch;
   std::shared_ptr<MemoryBudget> memory;  ///< For arenas that grow.
   EventLog& log;                         ///< Also tells clients that listen.
-  /// It has failed for a reason that is_passing(). True: the server will end its subscriptions,
+  /// It has failed for a reason that is_transient(). True: the server will end its subscriptions,
   /// not within this call.
   std::function<bool()> takes_over;
   /// Of a live feed: the rows that another feed's batches have had, by their fingerprint. Errors:
@@ -142,7 +142,7 @@ class Feed {
   /// No other thread works for it any more, and no call back to it is under way.
   bool at_rest() const { return loop_.at_rest(); }
   /// What takes long to free. Whoever keeps it may do so on another thread.
-  std::vector<std::shared_ptr<const void>> belongings() const;
+  std::vector<std::shared_ptr<const void>> resources() const;
 
   /// Answers with the reason why nothing comes.
   void ask(SessionId session, const wire::Ask& question);

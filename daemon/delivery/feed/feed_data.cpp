@@ -28,7 +28,7 @@ std::string describe_pages(const Arena& arena) {
 DatasetStanding standing_of(const Snapshot& snapshot) {
   DatasetStanding found;
   // Lack of memory is no news of the files.
-  static_cast<void>(caught(ErrorCode::internal, "", [&]() -> Result<void> {
+  static_cast<void>(as_result(ErrorCode::internal, "", [&]() -> Result<void> {
     found = snapshot.standing();
     return {};
   }));

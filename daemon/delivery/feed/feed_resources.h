@@ -133,7 +133,7 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
                                    std::uint64_t memory_bytes, const std::stop_token& stop = {});
 
 /// A feed that is configured and not served: it is being opened, or cannot be served for now.
-struct AbsentFeed {
+struct UnavailableFeed {
   std::string name;
   std::vector<std::filesystem::path> dataset;
   Error why;  ///< The reason, without the feed's name.
@@ -150,14 +150,14 @@ struct AbsentFeed {
 };
 
 /// A feed of a daemon that starts.
-inline AbsentFeed being_opened(const std::string& name,
-                               const std::vector<std::filesystem::path>& dataset) {
+inline UnavailableFeed being_opened(const std::string& name,
+                                    const std::vector<std::filesystem::path>& dataset) {
   return {name, dataset, {ErrorCode::busy, "it is being opened"}, {}, true};
 }
 
 /// Whether a feed that failed so may be served again without a change of the configuration: data
 /// that come back, a disk that has room again, memory that others return. Its clients wait.
-constexpr bool is_passing(ErrorCode code) {
+constexpr bool is_transient(ErrorCode code) {
   switch (code) {
     case ErrorCode::store_unavailable:
     case ErrorCode::io_error:

@@ -73,7 +73,7 @@ struct FeedSettings : FeedAdjustments {
   /// The same, opened by open_recipe(); null where there is none.
   std::shared_ptr<const Recipe> recipe;
   /// Most bytes of made rows of which batches take parts, all epochs together.
-  std::uint64_t row_cache_bytes = KeptRows::kMostBytes;
+  std::uint64_t row_cache_bytes = RowCache::kMostBytes;
   /// What is left of them, or of what the memory ceiling had; made by open_recipe().
   std::shared_ptr<MemoryBudget> row_budget;
   /// Threads that make rows, each with memory of its own.

@@ -66,7 +66,7 @@ struct SocketOptions {
   /// answered for kHeartbeatTimeout, so that no connection stays for good whose other end is gone.
   bool heartbeats = false;
   std::string curve_secret_key;  ///< Z85 text. Empty: no encryption.
-  bool ask_gatekeeper = false;   ///< Checks a peer's key before it is let in (gatekeeper.h).
+  bool ask_gatekeeper = false;   ///< Checks a peer's key before it is let in (zap_authenticator.h).
 };
 
 /// A message as it arrived, valid during the call.

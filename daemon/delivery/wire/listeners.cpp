@@ -58,9 +58,9 @@ Result<void> Listeners::open() {
 /// Before the first endpoint: ZeroMQ looks for it at each connection.
 Result<void> Listeners::open_gate() {
   if (!has_key_list()) return {};
-  gatekeeper_ =
-      std::make_unique<Gatekeeper>(loop_, socket_threads_, log_, *settings_.keys.authorized);
-  return gatekeeper_->open();
+  zap_ =
+      std::make_unique<ZapAuthenticator>(loop_, socket_threads_, log_, *settings_.keys.authorized);
+  return zap_->open();
 }
 
 /// The claim comes first: ZeroMQ would take the path away from another daemon.
@@ -172,7 +172,7 @@ void Listeners::retire(SessionId session) {
 
 void Listeners::set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized) {
   settings_.allowed = std::move(allowed);
-  if (gatekeeper_ && authorized) gatekeeper_->authorize(std::move(*authorized));
+  if (zap_ && authorized) zap_->authorize(std::move(*authorized));
 }
 
 std::string Listeners::arena_path_for(const PeerName& peer) const {

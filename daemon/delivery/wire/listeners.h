@@ -17,8 +17,8 @@
 #include "daemon/delivery/wire/curve.h"
 #include "daemon/delivery/wire/event_publisher.h"
 #include "daemon/delivery/wire/frame_socket.h"
-#include "daemon/delivery/wire/gatekeeper.h"
 #include "daemon/delivery/wire/router.h"
+#include "daemon/delivery/wire/zap_authenticator.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
@@ -109,7 +109,7 @@ class Listeners {
   std::vector<SocketClaim> claims_;  ///< Outlive the sockets.
   AcceptGuard accept_guard_;
   SocketThreads socket_threads_;
-  std::unique_ptr<Gatekeeper> gatekeeper_;
+  std::unique_ptr<ZapAuthenticator> zap_;
   std::unique_ptr<Router> local_router_;
   std::unique_ptr<Router> remote_router_;
   std::unique_ptr<EventPublisher> events_;

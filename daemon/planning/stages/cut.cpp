@@ -66,13 +66,13 @@ std::uint64_t Capacity::rounded(std::uint64_t rows) const {
   return rows < multiple_ ? rows : rows - rows % multiple_;
 }
 
-Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
-  const Capacity capacity(settings, draft.longest);
+Result<void> check_capacity(const PlanBuilder& builder, const PlanSettings& settings) {
+  const Capacity capacity(settings, builder.longest);
   const auto fits_alone = [&capacity](std::uint32_t length) {
     return capacity.rows_within(length) >= 1 && length <= capacity.real_frames();
   };
-  if (fits_alone(draft.longest)) return {};
-  std::uint32_t fits = draft.longest;  // longest length within the capacity, by bisection
+  if (fits_alone(builder.longest)) return {};
+  std::uint32_t fits = builder.longest;  // longest length within the capacity, by bisection
   for (std::uint32_t low = 0; low < fits;) {
     const std::uint32_t middle = low + (fits - low) / 2;
     if (fits_alone(middle + 1)) {
@@ -82,17 +82,17 @@ Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
     }
   }
   std::uint64_t too_long = 0;
-  if (const OrderRows* const listed = draft.table.listed(); listed != nullptr) {
-    draft.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
+  if (const OrderRows* const listed = builder.table.listed(); listed != nullptr) {
+    builder.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
       too_long += length > fits ? 1 : 0;
     });
     return Error{ErrorCode::infeasible,
                  fmt::format("{} of {} rows of order file {} exceed max_frames = {}, the longest "
                              "with {} frames",
                              too_long, listed->rows.size(), listed->file, settings.max_frames,
-                             draft.longest)};
+                             builder.longest)};
   }
-  for (const std::uint32_t length : draft.table.sequence_lengths()) {
+  for (const std::uint32_t length : builder.table.sequence_lengths()) {
     const bool kept = length >= settings.min_length &&
                       (settings.max_length == 0 || length <= settings.max_length);
     too_long += kept && length > fits ? 1 : 0;
@@ -100,7 +100,7 @@ Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
   return Error{ErrorCode::infeasible,
                fmt::format("{} of {} sequences exceed max_frames = {}, the longest with {} "
                            "frames; max_length = {} would leave them out",
-                           too_long, draft.kept, settings.max_frames, draft.longest, fits)};
+                           too_long, builder.kept, settings.max_frames, builder.longest, fits)};
 }
 
 namespace {
@@ -108,17 +108,17 @@ namespace {
 /// Cuts the order bucket by bucket. Packing follows behind reading, so that both use one memory.
 class Cutter {
  public:
-  Cutter(Draft& draft, const PlanSettings& settings)
-      : draft_(draft),
-        capacity_(settings, draft.longest),
+  Cutter(PlanBuilder& builder, const PlanSettings& settings)
+      : draft_(builder),
+        capacity_(settings, builder.longest),
         drops_(settings.last == LastBatch::drop),
         grouped_(settings.shuffle == Shuffle::groups) {
     // At most so many batches: a vector that grows takes three times as much for a moment.
-    const std::size_t rows = draft.order.size();
+    const std::size_t rows = builder.order.size();
     const std::size_t batches =
-        rows / capacity_.full_rows(draft.longest) + std::size_t{2} * draft.used_buckets;
-    draft.starts.reserve(std::min(batches, rows) + 1);
-    if (grouped_) draft.batch_lengths.reserve(std::min(batches, rows));
+        rows / capacity_.full_rows(builder.longest) + std::size_t{2} * builder.used_buckets;
+    builder.starts.reserve(std::min(batches, rows) + 1);
+    if (grouped_) builder.batch_lengths.reserve(std::min(batches, rows));
   }
 
   void cut(std::size_t start, std::size_t end) {
@@ -190,7 +190,7 @@ class Cutter {
     return batch;
   }
 
-  Draft& draft_;
+  PlanBuilder& draft_;
   Capacity capacity_;
   bool drops_, grouped_;
   std::size_t packed_ = 0;
@@ -198,29 +198,29 @@ class Cutter {
 };
 
 /// A line of the order file is a batch.
-void cut_as_listed(Draft& draft) {
-  const std::size_t rows = draft.order.size();
-  for (std::size_t i = 0; i < rows; ++i) draft.order.pack(i, item_of(draft.order.word(i)));
-  draft.order.finish_packing(rows);
-  draft.starts = draft.table.listed()->line_starts;
+void cut_as_listed(PlanBuilder& builder) {
+  const std::size_t rows = builder.order.size();
+  for (std::size_t i = 0; i < rows; ++i) builder.order.pack(i, item_of(builder.order.word(i)));
+  builder.order.finish_packing(rows);
+  builder.starts = builder.table.listed()->line_starts;
 }
 
 }  // namespace
 
-Result<void> cut_batches(Draft& draft, const PlanSettings& settings) {
+Result<void> cut_batches(PlanBuilder& builder, const PlanSettings& settings) {
   if (settings.cut == Cut::file) {
-    cut_as_listed(draft);
+    cut_as_listed(builder);
     return {};
   }
-  const std::size_t rows = draft.order.size();
-  Cutter cutter(draft, settings);
+  const std::size_t rows = builder.order.size();
+  Cutter cutter(builder, settings);
   for (std::size_t start = 0; start < rows;) {
-    const std::size_t end = draft.bucket_end(start);
+    const std::size_t end = builder.bucket_end(start);
     cutter.cut(start, end);
     start = end;
   }
   cutter.finish();
-  if (draft.batches() > 0) return {};
+  if (builder.batches() > 0) return {};
   return Error{
       ErrorCode::infeasible,
       fmt::format("{} rows fill no batch and last = drop: use keep, or a smaller batch", rows)};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/plan_builder.h"
 
 namespace batchwright {
 
@@ -40,11 +40,11 @@ class Capacity {
 };
 
 /// A sequence that exceeds the capacity on its own is infeasible: says which and how many.
-Result<void> check_capacity(const Draft& draft, const PlanSettings& settings);
+Result<void> check_capacity(const PlanBuilder& builder, const PlanSettings& settings);
 
-/// Cuts draft.order into batches and packs it: fills draft.starts. Items of dropped batches are
+/// Cuts builder.order into batches and packs it: fills builder.starts. Items of dropped batches are
 /// removed.
 /// Errors: infeasible, when no batch is left.
-Result<void> cut_batches(Draft& draft, const PlanSettings& settings);
+Result<void> cut_batches(PlanBuilder& builder, const PlanSettings& settings);
 
 }  // namespace batchwright

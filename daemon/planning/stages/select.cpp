@@ -31,9 +31,9 @@ Result<void> check_product(std::uint64_t items, std::uint32_t longest) {
 }
 
 /// One dataset of all sequences, or those that were given.
-Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
-                                                const PlanSettings& settings,
-                                                std::span<const std::uint64_t> given) {
+Result<std::vector<PlanBuilder::Dataset>> datasets_of(std::uint64_t sequences,
+                                                      const PlanSettings& settings,
+                                                      std::span<const std::uint64_t> given) {
   const std::size_t count = std::max<std::size_t>(given.size(), 1);
   if (!settings.mix_weights.empty() && settings.mix_weights.size() != count) {
     return Error{ErrorCode::invalid_argument,
@@ -42,9 +42,9 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
   }
   // Without weights the datasets of a feed count as one, in their order.
   if (settings.mix_weights.empty() || given.empty()) {
-    return std::vector<Draft::Dataset>{{sequences, 0}};
+    return std::vector<PlanBuilder::Dataset>{{sequences, 0}};
   }
-  std::vector<Draft::Dataset> datasets;
+  std::vector<PlanBuilder::Dataset> datasets;
   std::uint64_t end = 0;
   for (const std::uint64_t size : given) datasets.push_back({end += size, 0});
   if (end == sequences) return datasets;
@@ -53,13 +53,13 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
 }
 
 /// Why nothing is kept of a dataset.
-Error none_kept(const Draft& draft, std::size_t number, std::span<const std::uint32_t> lengths,
-                const PlanSettings& settings) {
-  const std::uint64_t begin = number == 0 ? 0 : draft.datasets[number - 1].end;
-  const auto own = lengths.subspan(begin, draft.datasets[number].end - begin);
-  const bool mixed = draft.datasets.size() > 1;
+Error none_kept(const PlanBuilder& builder, std::size_t number,
+                std::span<const std::uint32_t> lengths, const PlanSettings& settings) {
+  const std::uint64_t begin = number == 0 ? 0 : builder.datasets[number - 1].end;
+  const auto own = lengths.subspan(begin, builder.datasets[number].end - begin);
+  const bool mixed = builder.datasets.size() > 1;
   const std::string name =
-      mixed ? fmt::format("dataset {} of {}: ", number + 1, draft.datasets.size()) : "";
+      mixed ? fmt::format("dataset {} of {}: ", number + 1, builder.datasets.size()) : "";
   if (own.empty()) {
     return {ErrorCode::infeasible,
             fmt::format("{}has no sequences; each that is mixed needs some", name)};
@@ -75,28 +75,28 @@ Error none_kept(const Draft& draft, std::size_t number, std::span<const std::uin
                       both ? "leave" : "leaves", *least, *most)};
 }
 
-Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
+Result<void> count_kept(PlanBuilder& builder, std::span<const std::uint32_t> lengths,
                         const PlanSettings& settings) {
   const AllowedLengths allowed(settings);
-  draft.shortest = kLongest;
+  builder.shortest = kLongest;
   std::size_t ordinal = 0;
-  for (Draft::Dataset& dataset : draft.datasets) {
+  for (PlanBuilder::Dataset& dataset : builder.datasets) {
     for (; ordinal < dataset.end; ++ordinal) {
       const std::uint32_t length = lengths[ordinal];
       // A recipe makes no row of sound that is too short, and says so by min_length.
       if ((length == 0 && allowed.has(0)) || length > kLongest) return bad_length(ordinal, length);
       if (!allowed.has(length)) continue;
       ++dataset.kept;
-      draft.longest = std::max(draft.longest, length);
-      draft.shortest = std::min(draft.shortest, length);
+      builder.longest = std::max(builder.longest, length);
+      builder.shortest = std::min(builder.shortest, length);
     }
-    draft.kept += dataset.kept;
+    builder.kept += dataset.kept;
     if (dataset.kept == 0) {
-      const auto number = static_cast<std::size_t>(&dataset - draft.datasets.data());
-      return none_kept(draft, number, lengths, settings);
+      const auto number = static_cast<std::size_t>(&dataset - builder.datasets.data());
+      return none_kept(builder, number, lengths, settings);
     }
   }
-  draft.left_out = lengths.size() - draft.kept;
+  builder.left_out = lengths.size() - builder.kept;
   return {};
 }
 
@@ -114,7 +114,7 @@ std::string_view flaw_of(const ListedRow& row, std::uint32_t length, const PlanS
 }
 
 /// Checks the rows of an order file, and counts them in place of the sequences.
-Result<void> count_listed(Draft& draft, std::span<const std::uint32_t> lengths,
+Result<void> count_listed(PlanBuilder& builder, std::span<const std::uint32_t> lengths,
                           const PlanSettings& settings) {
   if (!settings.order_rows) {
     return Error{ErrorCode::invalid_argument,
@@ -122,7 +122,7 @@ Result<void> count_listed(Draft& draft, std::span<const std::uint32_t> lengths,
   }
   const OrderRows& listed = *settings.order_rows;
   const ItemTable table(lengths, settings);
-  draft.shortest = kLongest;
+  builder.shortest = kLongest;
   for (std::uint32_t i = 0; i < listed.rows.size(); ++i) {
     const ListedRow& row = listed.rows[i];
     if (row.has_sequence() && row.ordinal >= lengths.size()) {
@@ -137,10 +137,10 @@ Result<void> count_listed(Draft& draft, std::span<const std::uint32_t> lengths,
           fmt::format("{}: found {}: sequence {} with {} frames, start {}, count {}",
                       listed.place_of(i), flaw, row.ordinal, whole, row.start, row.frames)};
     }
-    draft.longest = std::max(draft.longest, table.length(i));
-    draft.shortest = std::min(draft.shortest, table.length(i));
+    builder.longest = std::max(builder.longest, table.length(i));
+    builder.shortest = std::min(builder.shortest, table.length(i));
   }
-  draft.kept = listed.sequences;
+  builder.kept = listed.sequences;
   if (settings.cut != Cut::file || listed.lines() % settings.world == 0) return {};
   return Error{
       ErrorCode::infeasible,
@@ -151,68 +151,69 @@ Result<void> count_listed(Draft& draft, std::span<const std::uint32_t> lengths,
 
 /// Draws `wanted` of the sequences that a dataset keeps: each is seen once, and all draws are
 /// equally likely.
-void draw(Draft& draft, std::size_t number, std::uint64_t wanted, RandomStream& random) {
-  const auto lengths = draft.table.sequence_lengths();
-  const AllowedLengths allowed = draft.table.allowed();
-  draft.drawn.resize((lengths.size() + 63) / 64);
-  std::uint64_t to_see = draft.datasets[number].kept;
-  std::uint64_t ordinal = number == 0 ? 0 : draft.datasets[number - 1].end;
+void draw(PlanBuilder& builder, std::size_t number, std::uint64_t wanted, RandomStream& random) {
+  const auto lengths = builder.table.sequence_lengths();
+  const AllowedLengths allowed = builder.table.allowed();
+  builder.drawn.resize((lengths.size() + 63) / 64);
+  std::uint64_t to_see = builder.datasets[number].kept;
+  std::uint64_t ordinal = number == 0 ? 0 : builder.datasets[number - 1].end;
   for (; wanted > 0; ++ordinal) {
     if (!allowed.has(lengths[ordinal])) continue;
     // Selection sampling (Knuth, vol. 2, algorithm S). Where all that is left is wanted, nothing is
     // drawn: DEFINITIONS.md has the rule, and the second planner follows it.
     const std::uint64_t drawn = wanted == to_see || random.below(to_see) < wanted ? 1 : 0;
-    draft.drawn[ordinal / 64] |= drawn << ordinal % 64;
+    builder.drawn[ordinal / 64] |= drawn << ordinal % 64;
     wanted -= drawn;
     --to_see;
   }
 }
 
 /// The rows that a draw makes.
-std::uint64_t rows_of(const Draft& draft) {
-  if (!draft.table.is_chunked()) return draft.selected;
-  if (draft.uses_all) return draft.table.items();
+std::uint64_t rows_of(const PlanBuilder& builder) {
+  if (!builder.table.is_chunked()) return builder.selected;
+  if (builder.uses_all) return builder.table.items();
   std::uint64_t rows = 0;
-  draft.each_sequence([&](std::uint32_t ordinal, std::uint64_t times) {
-    rows += times * draft.table.items_of(ordinal);
+  builder.each_sequence([&](std::uint32_t ordinal, std::uint64_t times) {
+    rows += times * builder.table.items_of(ordinal);
   });
   return rows;
 }
 
 }  // namespace
 
-Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
-                          std::span<const std::uint64_t> datasets) {
+Result<PlanBuilder> begin_draft(std::span<const std::uint32_t> lengths,
+                                const PlanSettings& settings,
+                                std::span<const std::uint64_t> datasets) {
   if (lengths.empty()) return Error{ErrorCode::invalid_argument, "no sequences to plan"};
   if (lengths.size() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{} sequences, allowed: up to 4294967295", lengths.size())};
   }
-  Draft draft;
+  PlanBuilder builder;
   if (settings.order == Order::file) {
-    if (auto counted = count_listed(draft, lengths, settings); !counted) return counted.error();
-    draft.table = ItemTable(lengths, settings);
-    return draft;
+    if (auto counted = count_listed(builder, lengths, settings); !counted) return counted.error();
+    builder.table = ItemTable(lengths, settings);
+    return builder;
   }
   auto parts = datasets_of(lengths.size(), settings, datasets);
   if (!parts) return parts.error();
-  draft.datasets = std::move(*parts);
-  if (auto counted = count_kept(draft, lengths, settings); !counted) return counted.error();
-  draft.table = ItemTable(lengths, settings);
+  builder.datasets = std::move(*parts);
+  if (auto counted = count_kept(builder, lengths, settings); !counted) return counted.error();
+  builder.table = ItemTable(lengths, settings);
   if (settings.chunk != 0) {
     auto table = ItemTable::chunked(lengths, settings);
     if (!table) return table.error();
-    draft.table = std::move(*table);
+    builder.table = std::move(*table);
     // L_max is of the rows, and no chunk is longer.
-    draft.longest = std::min(draft.longest, settings.chunk);
+    builder.longest = std::min(builder.longest, settings.chunk);
   }
-  return draft;
+  return builder;
 }
 
-std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettings& settings,
-                                            double share) {
+std::vector<std::uint64_t> sequences_wanted(const PlanBuilder& builder,
+                                            const PlanSettings& settings, double share) {
   std::vector<std::uint64_t> wanted;
-  for (const Draft::Dataset& dataset : draft.datasets) {
+  for (const PlanBuilder::Dataset& dataset : builder.datasets) {
     const auto exact = share * static_cast<double>(dataset.kept);
     // To the nearest, and at least one sequence, as DEFINITIONS.md has it.
     wanted.push_back(std::max(static_cast<std::uint64_t>(exact + 0.5), std::uint64_t{1}));
@@ -233,39 +234,39 @@ std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettin
   return wanted;
 }
 
-Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoch) {
-  if (const OrderRows* const listed = draft.table.listed(); listed != nullptr) {
-    draft.selected = listed->sequences;
-    draft.rows = listed->rows.size();
-    draft.repeats = listed->repeats;
-    return check_product(draft.rows, draft.longest);
+Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Epoch epoch) {
+  if (const OrderRows* const listed = builder.table.listed(); listed != nullptr) {
+    builder.selected = listed->sequences;
+    builder.rows = listed->rows.size();
+    builder.repeats = listed->repeats;
+    return check_product(builder.rows, builder.longest);
   }
   auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
-  const auto wanted = sequences_wanted(draft, settings, sweep->share(epoch.value));
+  const auto wanted = sequences_wanted(builder, settings, sweep->share(epoch.value));
   for (const std::uint64_t sequences : wanted) {
-    draft.selected += sequences;
+    builder.selected += sequences;
     // Asked after each, before the sum of several could wrap around.
-    if (wanted.size() > 1 && draft.selected > std::numeric_limits<std::uint32_t>::max()) {
+    if (wanted.size() > 1 && builder.selected > std::numeric_limits<std::uint32_t>::max()) {
       return Error{ErrorCode::infeasible,
                    fmt::format("mix_weights = {} make an epoch of more than 4294967295 sequences: "
                                "use weights closer to each other, or mix_exhausted = end",
                                get_setting(settings, "mix_weights"))};
     }
-    if (auto fits = check_product(draft.selected, draft.longest); !fits) return fits;
+    if (auto fits = check_product(builder.selected, builder.longest); !fits) return fits;
   }
-  draft.uses_all = settings.mix_weights.empty() && draft.left_out == 0 &&
-                   draft.selected == draft.table.sequence_lengths().size();
+  builder.uses_all = settings.mix_weights.empty() && builder.left_out == 0 &&
+                     builder.selected == builder.table.sequence_lengths().size();
   // One stream for all datasets: each draws behind the one before.
   RandomStream random(settings.seed + epoch.value, Stream::select);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    Draft::Dataset& dataset = draft.datasets[i];
+    PlanBuilder::Dataset& dataset = builder.datasets[i];
     dataset.passes = wanted[i] / dataset.kept;
-    if (wanted[i] % dataset.kept != 0) draw(draft, i, wanted[i] % dataset.kept, random);
-    draft.repeats |= wanted[i] > dataset.kept;
+    if (wanted[i] % dataset.kept != 0) draw(builder, i, wanted[i] % dataset.kept, random);
+    builder.repeats |= wanted[i] > dataset.kept;
   }
-  draft.rows = rows_of(draft);
-  return check_product(draft.rows, draft.longest);
+  builder.rows = rows_of(builder);
+  return check_product(builder.rows, builder.longest);
 }
 
 }  // namespace batchwright

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/plan_builder.h"
 
 namespace batchwright {
 
@@ -12,14 +12,15 @@ namespace batchwright {
 /// for one.
 /// Errors: invalid_argument (no sequences, a length out of range, datasets that do not add up),
 /// infeasible (none is left, or none of one mixed dataset).
-Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
-                          std::span<const std::uint64_t> datasets);
+Result<PlanBuilder> begin_draft(std::span<const std::uint32_t> lengths,
+                                const PlanSettings& settings,
+                                std::span<const std::uint64_t> datasets);
 
 /// The numbers of sequences of each dataset that an epoch uses for `share` of all.
-std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettings& settings,
-                                            double share);
+std::vector<std::uint64_t> sequences_wanted(const PlanBuilder& builder,
+                                            const PlanSettings& settings, double share);
 
 /// Fills in what `epoch` uses.
-Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoch);
+Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Epoch epoch);
 
 }  // namespace batchwright

@@ -29,11 +29,11 @@ struct SplitSooner {
 };
 
 /// The `count` batches that are to be split first.
-std::priority_queue<Part, std::vector<Part>, SplitLater> first_to_split(const Draft& draft,
+std::priority_queue<Part, std::vector<Part>, SplitLater> first_to_split(const PlanBuilder& builder,
                                                                         std::size_t count) {
   std::priority_queue<Part, std::vector<Part>, SplitSooner> largest;  // the least of them on top
-  for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {
-    largest.push({draft.starts[batch + 1] - draft.starts[batch], draft.starts[batch]});
+  for (std::uint32_t batch = 0; batch < builder.batches(); ++batch) {
+    largest.push({builder.starts[batch + 1] - builder.starts[batch], builder.starts[batch]});
     // Only as many as will be split are kept: parts of a split batch are never larger than it.
     if (largest.size() > count) largest.pop();
   }
@@ -51,10 +51,10 @@ std::uint32_t first_half(std::uint32_t rows, std::uint32_t multiple) {
 }
 
 /// Permutes values that batches have in the order of their cut as the batches are.
-void permute_batches(std::span<std::uint32_t> values, const Draft& draft,
+void permute_batches(std::span<std::uint32_t> values, const PlanBuilder& builder,
                      const PlanSettings& settings, std::uint64_t seed) {
   // Buckets were cut by growing length: without this the epoch would go from short to long.
-  if (draft.buckets.has_any()) {
+  if (builder.buckets.has_any()) {
     RandomStream random(seed, Stream::draw);
     permute(values, random);
   }
@@ -64,23 +64,24 @@ void permute_batches(std::span<std::uint32_t> values, const Draft& draft,
   }
 }
 
-/// Fills draft.sequence, except for groups.
-void order_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+/// Fills builder.sequence, except for groups.
+void order_batches(PlanBuilder& builder, const PlanSettings& settings, std::uint64_t seed) {
   const std::size_t world = settings.world;
-  draft.sequence.reserve((draft.batches() + world - 1) / world * world);  // for remainder = wrap
-  draft.sequence.resize(draft.batches());
-  std::iota(draft.sequence.begin(), draft.sequence.end(), 0u);
-  permute_batches(draft.sequence, draft, settings, seed);
+  builder.sequence.reserve((builder.batches() + world - 1) / world *
+                           world);  // for remainder = wrap
+  builder.sequence.resize(builder.batches());
+  std::iota(builder.sequence.begin(), builder.sequence.end(), 0u);
+  permute_batches(builder.sequence, builder, settings, seed);
 }
 
 /// The longest row of each batch.
-std::vector<std::uint32_t> take_batch_lengths(Draft& draft) {
+std::vector<std::uint32_t> take_batch_lengths(PlanBuilder& builder) {
   // Noted while they were cut, unless spreading has changed the batches since.
-  if (!draft.batch_lengths.empty()) return std::exchange(draft.batch_lengths, {});
-  std::vector<std::uint32_t> lengths(draft.batches());
-  for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {
-    for (std::uint32_t i = draft.starts[batch]; i < draft.starts[batch + 1]; ++i) {
-      const std::uint32_t length = draft.table.length(draft.order.items()[i]);
+  if (!builder.batch_lengths.empty()) return std::exchange(builder.batch_lengths, {});
+  std::vector<std::uint32_t> lengths(builder.batches());
+  for (std::uint32_t batch = 0; batch < builder.batches(); ++batch) {
+    for (std::uint32_t i = builder.starts[batch]; i < builder.starts[batch + 1]; ++i) {
+      const std::uint32_t length = builder.table.length(builder.order.items()[i]);
       lengths[batch] = std::max(lengths[batch], length);
     }
   }
@@ -111,24 +112,24 @@ std::vector<std::uint32_t> fast_sorted_places(std::vector<std::uint32_t> lengths
 }
 
 /// Whether the fast sort keeps within 16 bytes a sequence, or what cutting took.
-bool has_room(const Draft& draft) {
-  const std::size_t rows = draft.order.size();
-  const std::size_t batches = draft.batches();
-  const std::size_t most = std::max(16 * draft.table.sequence_lengths().size(),
-                                    8 * rows + 8 * batches + draft.table.bytes());
-  return 4 * rows + 20 * batches + draft.table.bytes() <= most;
+bool has_room(const PlanBuilder& builder) {
+  const std::size_t rows = builder.order.size();
+  const std::size_t batches = builder.batches();
+  const std::size_t most = std::max(16 * builder.table.sequence_lengths().size(),
+                                    8 * rows + 8 * batches + builder.table.bytes());
+  return 4 * rows + 20 * batches + builder.table.bytes() <= most;
 }
 
 /// Puts like lengths into one step. The batches come in a random order: those that fill no step
 /// stay at the end, so that chance decides which they are. The others are sorted by length,
 /// longest first, and make groups of `world`; groups, and batches within each, are permuted.
-void group_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+void group_batches(PlanBuilder& builder, const PlanSettings& settings, std::uint64_t seed) {
   const std::size_t world = settings.world;
-  auto lengths = take_batch_lengths(draft);
-  permute_batches(lengths, draft, settings, seed);
+  auto lengths = take_batch_lengths(builder);
+  permute_batches(lengths, builder, settings, seed);
   const std::size_t all = lengths.size();
   lengths.resize(all - all % world);
-  auto places = has_room(draft) ? fast_sorted_places(std::move(lengths)) : sorted_places(lengths);
+  auto places = has_room(builder) ? fast_sorted_places(std::move(lengths)) : sorted_places(lengths);
   std::vector<std::uint32_t>().swap(lengths);
   RandomStream random(seed, Stream::groups);
   for (std::size_t i = places.size() / world; i > 1; --i) {  // permute(), of whole groups
@@ -138,64 +139,65 @@ void group_batches(Draft& draft, const PlanSettings& settings, std::uint64_t see
                      &places[other * world]);
   }
   // Now that there is room: the order that the places are in.
-  order_batches(draft, settings, seed);
-  for (std::uint32_t& place : places) place = draft.sequence[place];
-  std::copy(places.begin(), places.end(), draft.sequence.begin());
+  order_batches(builder, settings, seed);
+  for (std::uint32_t& place : places) place = builder.sequence[place];
+  std::copy(places.begin(), places.end(), builder.sequence.begin());
   for (std::size_t start = 0; start < places.size(); start += world) {
-    permute(std::span(&draft.sequence[start], world), random);
+    permute(std::span(&builder.sequence[start], world), random);
   }
 }
 
 }  // namespace
 
-Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
-  const std::uint32_t over = draft.batches() % settings.world;
+Result<void> spread_batches(PlanBuilder& builder, const PlanSettings& settings) {
+  const std::uint32_t over = builder.batches() % settings.world;
   if (settings.remainder != Remainder::spread || over == 0) return {};
   // A batch of one row cannot be split.
-  if (draft.order.items().size() < draft.batches() - over + std::size_t{settings.world}) {
+  if (builder.order.items().size() < builder.batches() - over + std::size_t{settings.world}) {
     return Error{
         ErrorCode::infeasible,
         fmt::format(
             "remainder = spread: {} rows cannot make a multiple of world = {} batches out of {}",
-            draft.order.items().size(), settings.world, draft.batches())};
+            builder.order.items().size(), settings.world, builder.batches())};
   }
   const std::size_t splits = settings.world - over;
-  std::vector<std::uint32_t>().swap(draft.batch_lengths);  // of batches that will be no more
-  draft.starts.reserve(draft.starts.size() + splits);
-  auto parts = first_to_split(draft, splits);
+  std::vector<std::uint32_t>().swap(builder.batch_lengths);  // of batches that will be no more
+  builder.starts.reserve(builder.starts.size() + splits);
+  auto parts = first_to_split(builder, splits);
   for (std::size_t i = 0; i < splits; ++i) {
     const Part part = parts.top();
     parts.pop();
     const std::uint32_t first = first_half(part.rows, settings.size_multiple);
     parts.push({first, part.start});
     parts.push({part.rows - first, part.start + first});
-    draft.starts.push_back(part.start + first);
+    builder.starts.push_back(part.start + first);
   }
   // Splits are found by size; the starts have to grow again.
-  std::sort(draft.starts.begin(), draft.starts.end());
+  std::sort(builder.starts.begin(), builder.starts.end());
   return {};
 }
 
-Result<void> sequence_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+Result<void> sequence_batches(PlanBuilder& builder, const PlanSettings& settings,
+                              std::uint64_t seed) {
   if (settings.shuffle == Shuffle::groups) {
-    group_batches(draft, settings, seed);
+    group_batches(builder, settings, seed);
   } else {
-    order_batches(draft, settings, seed);
+    order_batches(builder, settings, seed);
   }
 
   // `spread` has left nothing over; what follows is `drop` or `wrap`.
-  const std::size_t over = draft.sequence.size() % settings.world;
+  const std::size_t over = builder.sequence.size() % settings.world;
   if (over == 0) return {};
   if (settings.remainder == Remainder::drop) {
-    draft.sequence.resize(draft.sequence.size() - over);
-    if (!draft.sequence.empty()) return {};
+    builder.sequence.resize(builder.sequence.size() - over);
+    if (!builder.sequence.empty()) return {};
     return Error{ErrorCode::infeasible,
                  fmt::format("the epoch has {} batches, fewer than world = {}, and remainder = "
                              "drop leaves none: use spread or wrap",
-                             draft.batches(), settings.world)};
+                             builder.batches(), settings.world)};
   }
-  for (std::size_t next = 0; draft.sequence.size() % settings.world != 0; ++next) {
-    draft.sequence.push_back(draft.sequence[next]);
+  for (std::size_t next = 0; builder.sequence.size() % settings.world != 0; ++next) {
+    builder.sequence.push_back(builder.sequence[next]);
   }
   return {};
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/planning/rng.h"
-#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/plan_builder.h"
 
 // Ordering ten million items in less time than std::sort needs for their lengths alone. What
 // costs is memory: pages touched for the first time, and look-ups all over it. So keys are
@@ -52,12 +52,12 @@ struct Parts {
   }
 };
 
-/// Fills draft.order with the word of each item used, by part; within a part the items stay in
+/// Fills builder.order with the word of each item used, by part; within a part the items stay in
 /// order. `place(i, item, length)` gives the part and word of the i-th; it is called twice.
 template <class Place>
-Parts order_by_parts(Draft& draft, const Place& place) {
+Parts order_by_parts(PlanBuilder& builder, const Place& place) {
   Parts parts;
-  draft.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
+  builder.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
     ++parts.ends[place(i, item, length).part];
   });
   std::size_t start = 0;
@@ -65,13 +65,13 @@ Parts order_by_parts(Draft& draft, const Place& place) {
     parts.largest = std::max(parts.largest, end);
     start += std::exchange(end, start);
   }
-  draft.order = WordBuffer(draft.rows);
-  std::uint64_t* const words = draft.order.words().data();
-  draft.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
+  builder.order = WordBuffer(builder.rows);
+  std::uint64_t* const words = builder.order.words().data();
+  builder.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
     const Placed placed = place(i, item, length);
     words[parts.ends[placed.part]++] = placed.word;  // each start moves on to its part's end
   });
-  std::vector<std::uint64_t>().swap(draft.drawn);
+  std::vector<std::uint64_t>().swap(builder.drawn);
   return parts;
 }
 

@@ -83,7 +83,7 @@ class LaneKey {
 
 }  // namespace
 
-Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
+Result<Unrolled> Unrolled::deal(PlanBuilder& builder, const PlanSettings& settings) {
   const std::uint64_t all_lanes = std::uint64_t{settings.lanes} * settings.world;
   if (all_lanes > kMostLanes) {
     return Error{ErrorCode::infeasible,
@@ -94,8 +94,8 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   plan.unroll_ = settings.unroll;
   plan.lane_ends_.resize(all_lanes + 1);
   // Each word's length gives way to its lane and steps, while each lane's items are counted.
-  const auto words = draft.order.words();
-  const LaneKey keys(all_lanes, draft.longest, plan.unroll_);
+  const auto words = builder.order.words();
+  const LaneKey keys(all_lanes, builder.longest, plan.unroll_);
   Dealer dealer(all_lanes);
   for (std::uint64_t& word : words) {
     const std::size_t lane = dealer.first_lane();
@@ -122,20 +122,20 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   // A counting sort by lane: the counts tell where each lane's list begins.
   plan.taken_ = std::make_unique_for_overwrite<Taken[]>(words.size());
   std::vector<std::uint32_t> free_at(all_lanes);
-  const SameParts same(draft.table);
-  std::vector<std::uint32_t> seen(draft.repeats ? same.count() : 0);
-  plan.uses_.resize(draft.repeats ? words.size() : 0);
+  const SameParts same(builder.table);
+  std::vector<std::uint32_t> seen(builder.repeats ? same.count() : 0);
+  plan.uses_.resize(builder.repeats ? words.size() : 0);
   for (const std::uint64_t word : words) {
     const std::uint32_t lane = keys.lane(key_of(word));
     const std::uint32_t at = plan.lane_ends_[lane]++;  // moves on to the lane's end
     plan.taken_[at] = {free_at[lane], item_of(word)};
     // Words come by rising step and lane, as their rows do: so each part of a sequence has the
     // same use.
-    if (draft.repeats) plan.uses_[at] = seen[same.of(item_of(word))]++;
-    free_at[lane] += keys.steps(word, draft.table);
+    if (builder.repeats) plan.uses_[at] = seen[same.of(item_of(word))]++;
+    free_at[lane] += keys.steps(word, builder.table);
   }
   // 8 bytes a row: the lanes' lists have taken their place.
-  draft.order = WordBuffer();
+  builder.order = WordBuffer();
   return plan;
 }
 

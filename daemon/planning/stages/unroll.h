@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/plan_builder.h"
 
 namespace batchwright {
 
@@ -14,9 +14,9 @@ namespace batchwright {
 class Unrolled {
  public:
   Unrolled() = default;
-  /// Deals draft.order to the lanes: the lane that is free first takes the next, of several the
+  /// Deals builder.order to the lanes: the lane that is free first takes the next, of several the
   /// first. Errors: infeasible.
-  static Result<Unrolled> deal(Draft& draft, const PlanSettings& settings);
+  static Result<Unrolled> deal(PlanBuilder& builder, const PlanSettings& settings);
 
   std::uint64_t steps() const { return steps_; }
   std::uint32_t lanes() const { return lanes_; }  ///< Lanes of one batch.

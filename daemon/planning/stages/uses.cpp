@@ -29,18 +29,19 @@ std::uint32_t SameParts::of(std::uint32_t item) const {
                                     parts_.begin());
 }
 
-RowUses::RowUses(const Draft& draft) : batches_(std::max<std::uint64_t>(draft.batches(), 1)) {
-  if (!draft.repeats) return;
-  const auto items = draft.order.items();
+RowUses::RowUses(const PlanBuilder& builder)
+    : batches_(std::max<std::uint64_t>(builder.batches(), 1)) {
+  if (!builder.repeats) return;
+  const auto items = builder.order.items();
   uses_.resize(items.size());
-  const OrderRows* const listed = draft.table.listed();
-  const SameParts same(draft.table);
+  const OrderRows* const listed = builder.table.listed();
+  const SameParts same(builder.table);
   std::vector<std::uint32_t> seen(same.count());
-  for (std::size_t index = 0; index < draft.sequence.size(); ++index) {
-    const std::uint32_t cut = draft.sequence[index];
+  for (std::size_t index = 0; index < builder.sequence.size(); ++index) {
+    const std::uint32_t cut = builder.sequence[index];
     const bool is_appended = index >= batches_;
     if (is_appended) appended_starts_.push_back(appended_.size());
-    for (std::uint32_t place = draft.starts[cut]; place < draft.starts[cut + 1]; ++place) {
+    for (std::uint32_t place = builder.starts[cut]; place < builder.starts[cut + 1]; ++place) {
       const bool is_empty = listed != nullptr && !listed->rows[items[place]].has_sequence();
       const std::uint32_t use = is_empty ? 0 : seen[same.of(items[place])]++;
       if (is_appended) {

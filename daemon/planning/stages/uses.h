@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/plan_builder.h"
 
 namespace batchwright {
 
@@ -28,8 +28,8 @@ class SameParts {
 class RowUses {
  public:
   RowUses() = default;
-  /// Of a draft whose batches are in their sequence. 4 bytes a sequence or chunk meanwhile.
-  explicit RowUses(const Draft& draft);
+  /// Of a builder whose batches are in their sequence. 4 bytes a sequence or chunk meanwhile.
+  explicit RowUses(const PlanBuilder& builder);
 
   /// Of row `row` of batch `index`, whose first row has place `first` in the order. Threads: any.
   std::uint32_t of(std::uint64_t index, std::uint32_t first, std::uint32_t row) const {

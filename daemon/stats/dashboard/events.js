@@ -41,6 +41,6 @@ function setReload(box, reload) {
   const ago = reload.last_seconds_ago === null ? "" : show.time(reload.last_seconds_ago) + " ago";
   setText(box, reload.last_refusal === null
     ? "The configuration was read again " + ago + ", and taken."
-    : "The configuration was refused " + ago + ", the one before it goes on; a restart would fail: " +
+    : "The configuration was refused " + ago + ", the previous one stays in effect; a restart would fail: " +
       reload.last_refusal);
 }

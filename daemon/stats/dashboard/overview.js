@@ -63,7 +63,7 @@ function makeOverview(box) {
     const cell = put(head, make("th", name));
     cell.scope = "col";
     const button = put(cell, make("button", "", title));
-    button.title = words + " Click to sort by it, and again for the other way round.";
+    button.title = words + " Click to sort by it, and again to reverse the order.";
     button.addEventListener("click", () => sortBy(name));
   }
   put(table, make("tbody"));

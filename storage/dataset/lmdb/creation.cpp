@@ -68,7 +68,7 @@ int open_environment(EnvironmentHandle& env, const fs::path& folder, std::uint64
 
 void create_data_file(const fs::path& folder) noexcept {
   // Out of memory is what LMDB's own open reports.
-  static_cast<void>(caught(ErrorCode::internal, "", [&]() -> Result<void> {
+  static_cast<void>(as_result(ErrorCode::internal, "", [&]() -> Result<void> {
     create(folder);
     return {};
   }));

@@ -42,7 +42,7 @@ std::string bound_endpoint(void* router) {
 
 }  // namespace
 
-FakeDaemon::FakeDaemon(Manners manners)
+FakeDaemon::FakeDaemon(ThreadPolicy manners)
     : manners_(std::move(manners)), alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   endpoint_ = manners_.endpoint.empty() ? "ipc://" + (folder_ / "s").string() : manners_.endpoint;
   start();
@@ -71,7 +71,7 @@ void FakeDaemon::die() {
   thread_.join();
 }
 
-void FakeDaemon::rise(Manners manners) {
+void FakeDaemon::rise(ThreadPolicy manners) {
   die();
   drop_arena();
   manners_ = std::move(manners);

@@ -17,7 +17,7 @@
 namespace batchwright::test {
 
 /// How a fake daemon behaves where it answers by itself.
-struct Manners {
+struct ThreadPolicy {
   std::uint16_t protocol = kProtocolVersion;
   bool answers_hello = true;
   bool answers_subscribe = true;
@@ -55,7 +55,7 @@ struct Manners {
 /// Threads: the test's own; a thread inside owns the sockets.
 class FakeDaemon {
  public:
-  explicit FakeDaemon(Manners manners = {});
+  explicit FakeDaemon(ThreadPolicy manners = {});
   ~FakeDaemon();
   FakeDaemon(const FakeDaemon&) = delete;
   FakeDaemon& operator=(const FakeDaemon&) = delete;
@@ -89,7 +89,7 @@ class FakeDaemon {
   void die();
   /// Comes back at the same endpoint, with another arena and knowing nothing. After die(), or when
   /// is_dead().
-  void rise(Manners manners);
+  void rise(ThreadPolicy manners);
   bool is_dead();
 
   /// Waits, at most 20 s, until what was heard so far satisfies `holds`.
@@ -144,7 +144,7 @@ class FakeDaemon {
   void drop_arena();
 
   TemporaryFolder folder_;
-  Manners manners_;
+  ThreadPolicy manners_;
   std::string endpoint_;
   std::uint64_t session_ = 0xFEED;
   std::byte* memory_ = nullptr;

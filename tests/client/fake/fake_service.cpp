@@ -17,7 +17,7 @@ namespace {
 /// Longer than a client looks for what bars it from an endpoint.
 constexpr std::chrono::milliseconds kPause{300};
 
-wire::WelcomeT welcome_of(const Manners& manners) {
+wire::WelcomeT welcome_of(const ThreadPolicy& manners) {
   wire::WelcomeT welcome;
   welcome.protocol = manners.protocol;
   welcome.version = "fake";
@@ -204,7 +204,8 @@ void FakeDaemon::on_subscribe(Sockets& sockets, const wire::Subscribe& request) 
   answer.world = manners_.world;
   answer.batches_per_step = manners_.world / request.ranks();
   answer.window = request.window();
-  const bool is_second = request.subscription() >= 2 && manners_.second != Manners::Second::same;
+  const bool is_second =
+      request.subscription() >= 2 && manners_.second != ThreadPolicy::Second::same;
   answer.arena = is_second ? 2 : 1;
   answer.arena_bytes = kArenaBytes;
   answer.terms = manners_.terms;
@@ -277,11 +278,11 @@ void FakeDaemon::answer_arena(Sockets& sockets, std::size_t connection) {
   ArenaReply reply;
   reply.arena = request.arena;
   if (request.session != session_) reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
-  if (request.arena == 2 && manners_.second == Manners::Second::late && !was_late_) {
+  if (request.arena == 2 && manners_.second == ThreadPolicy::Second::late && !was_late_) {
     was_late_ = true;
     return;
   }
-  const bool too_large = request.arena == 2 && manners_.second == Manners::Second::too_large;
+  const bool too_large = request.arena == 2 && manners_.second == ThreadPolicy::Second::too_large;
   if (request.arena != 0) {
     reply.bytes = std::max<std::uint64_t>(manners_.arena_bytes, kArenaBytes);
     if (too_large) reply.bytes = std::uint64_t{1} << 47;

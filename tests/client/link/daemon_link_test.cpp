@@ -56,7 +56,7 @@ TEST_CASE("client: a daemon is looked for at once, and then at intervals") {
   Scripted one;
   REQUIRE(one.link->tend());
   CHECK(one.world->attempts == 1);
-  one.lose("said goodbye");
+  one.lose("shut down");
   one.world->pass(DaemonLink::kBetweenAttempts - 1ms);
   REQUIRE(one.link->tend());
   CHECK(one.world->attempts == 1);
@@ -71,7 +71,7 @@ TEST_CASE("client: a daemon is looked for at once, and then at intervals") {
 TEST_CASE("client: before a first daemon was met none is away, and none is given up") {
   Scripted one;
   REQUIRE(one.link->tend());
-  one.lose("said goodbye");
+  one.lose("shut down");
   CHECK_FALSE(one.link->is_away());
   one.world->pass(1h);
   CHECK(one.link->tend());
@@ -86,7 +86,7 @@ TEST_CASE("client: a daemon's absence is counted from the first loss, and told b
   one.meet();
   one.lose("closed the connection");
   one.world->pass(30s);
-  one.lose("said goodbye");
+  one.lose("shut down");
   one.world->pass(1s);
   CHECK(one.text_has("has been gone for 31 s (said goodbye)"));
   one.world->obstacle = Error{ErrorCode::io_error, "no descriptor left"};
@@ -105,7 +105,7 @@ TEST_CASE("client: a daemon's absence is counted from the first loss, and told b
 TEST_CASE("client: a daemon that is met again is no longer away") {
   Scripted one;
   one.meet();
-  one.lose("said goodbye");
+  one.lose("shut down");
   one.world->pass(59s);
   one.meet();
   CHECK_FALSE(one.link->is_away());
@@ -124,9 +124,9 @@ TEST_CASE("client: a wait ends for the next attempt, or for giving up") {
   Scripted one;
   one.meet();
   one.world->pass(1s);
-  one.lose("said goodbye");
+  one.lose("shut down");
   REQUIRE(one.link->tend());  // an attempt that nobody answers
-  one.lose("said goodbye");
+  one.lose("shut down");
   const Time lost = one.link->now();
   REQUIRE(one.link->wait(Deadline(1h, lost)));
   CHECK(one.link->now() == lost + DaemonLink::kBetweenAttempts);

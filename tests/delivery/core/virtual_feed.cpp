@@ -25,7 +25,7 @@ FeedParts parts_of(const FeedSettings& settings, std::uint64_t sequences) {
   if (!settings.journal.empty()) journal = JournalState{settings.journal.string(), {}, {1}};
   std::optional<std::string> ledger;
   if (!settings.ledger.empty()) ledger = settings.name;
-  QueueDesk desk({}, std::move(journal), std::move(ledger), {1});
+  QueueService desk({}, std::move(journal), std::move(ledger), {1});
   const SchedulerLimits limits{settings.assembly_threads, settings.patience};
   return {settings, std::move(slots), limits, std::move(desk), Epoch{0}, sequences};
 }

@@ -33,7 +33,7 @@ struct Parts : FeedParts {
       : FeedParts(four_slots(),
                   std::make_shared<SlotGeneration>(ArenaNumber{1}, *Arena::create(kSlots, 4096),
                                                    std::make_shared<MemoryBudget>()),
-                  {1, 50ms}, QueueDesk({}, {}, {}, {1}), Epoch{0}, 20) {
+                  {1, 50ms}, QueueService({}, {}, {}, {1}), Epoch{0}, 20) {
     plans.begin(ten_steps());
     note_plans();
   }

@@ -26,7 +26,7 @@ AdmissionState rank_of(std::uint32_t ranks, std::uint32_t here, std::size_t batc
 
 }  // namespace
 
-TEST_CASE("delivery: who looks on is given one batch, until it releases it or says that it waits") {
+TEST_CASE("delivery: an observer gets one batch, until it releases it or says that it waits") {
   AdmissionStates admission(16);
   AdmissionState looks_on = holds(1, 1);
   looks_on.spoke = false;

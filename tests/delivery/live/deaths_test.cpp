@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/delivery/live/virtual_desk.h"
+#include "tests/delivery/live/virtual_live_service.h"
 #include "tests/delivery/talk.h"
 
 using namespace batchwright;
@@ -30,7 +30,7 @@ FeedSettings small_pool() {
 }  // namespace
 
 TEST_CASE("delivery: a producer that dies before its push is accepted leaves nothing behind") {
-  VirtualDesk desk(small_pool());
+  VirtualLiveService desk(small_pool());
   REQUIRE(desk.produce(kActor, "actor"));
   REQUIRE(desk.produce(kOther, "other"));
   desk.push(kActor, offered_four());
@@ -59,7 +59,7 @@ TEST_CASE("delivery: the room of a producer that dies is another's") {
 TEST_CASE("delivery: what a dead producer had accepted is delivered, in each order of deaths") {
   for (const bool producer_first : {true, false}) {
     CAPTURE(producer_first);
-    VirtualDesk desk(live_feed(4));
+    VirtualLiveService desk(live_feed(4));
     {
       auto area = ProducerArea::create(1 << 16);
       REQUIRE(area);
@@ -80,7 +80,7 @@ TEST_CASE("delivery: what a dead producer had accepted is delivered, in each ord
 }
 
 TEST_CASE("delivery: a producer that dies within a push is told where to go on") {
-  VirtualDesk desk(small_pool());
+  VirtualLiveService desk(small_pool());
   REQUIRE(desk.produce(kActor, "actor"));
   std::vector<Offered> six = offered_four();
   six.push_back({4, 2});
@@ -95,12 +95,12 @@ TEST_CASE("delivery: a producer that dies within a push is told where to go on")
 }
 
 TEST_CASE("delivery: a daemon that starts again knows nothing of what another had") {
-  VirtualDesk before(live_feed(4));
+  VirtualLiveService before(live_feed(4));
   REQUIRE(before.produce(kActor, "actor"));
   before.push(kActor, offered_four());
   before.take(kTrainer, 0);
   before.push(kActor, offered_four(4));  // these wait; with the first four, they are lost with it
-  VirtualDesk after(live_feed(4), 2);
+  VirtualLiveService after(live_feed(4), 2);
   const auto produced = after.produce(kActor, "actor");
   REQUIRE(produced);
   CHECK(produced->incarnation == 2);
@@ -115,7 +115,7 @@ TEST_CASE("delivery: a daemon that starts again knows nothing of what another ha
 }
 
 TEST_CASE("delivery: after a daemon's death claims wait until a trainer is there again") {
-  VirtualDesk after(live_feed(4), 2);
+  VirtualLiveService after(live_feed(4), 2);
   REQUIRE(after.produce(kActor, "actor"));
   after.push(kActor, {{0, 5, 3}});  // of a version of before
   CHECK(after.answer<wire::Accepted>(kActor)->text == "version 3 was never announced");
@@ -153,7 +153,7 @@ TEST_CASE("delivery: the step that a trainer died with is kept for one that come
 
 TEST_CASE(
     "delivery: each producer is told that its feed has ended, also one that asks for nothing") {
-  VirtualDesk desk(small_pool());
+  VirtualLiveService desk(small_pool());
   REQUIRE(desk.produce(kActor, "actor"));
   REQUIRE(desk.produce(kOther, "other"));
   desk.push(kOther, {{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}});  // the last one waits
@@ -169,7 +169,7 @@ TEST_CASE(
 TEST_CASE("delivery: a trainer that keeps up has each step, however much has passed") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.pool_bytes = 64 * 1024;
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   REQUIRE(desk.produce(kActor, "actor"));
   for (std::uint64_t step = 0; step < 50; ++step) {
     desk.take(kTrainer, step);
@@ -222,7 +222,7 @@ TEST_CASE("delivery: a position in a live feed that has begun anew is refused wi
 
 TEST_CASE(
     "delivery: steps are kept from the lowest mark on, and that of the dead until a later one") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   REQUIRE(desk.produce(kActor, "actor"));
   const auto train = [&desk](std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t step = from; step < to; ++step) {
@@ -254,7 +254,7 @@ TEST_CASE(
 TEST_CASE("delivery: marked steps have as many bytes as the pool, and the oldest go first") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.pool_bytes = 64 * 1024;
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   REQUIRE(desk.produce(kActor, "actor"));
   desk.mark(kTrainer, 0);
   for (std::uint64_t step = 0; step < 50; ++step) {
@@ -269,7 +269,7 @@ TEST_CASE("delivery: marked steps have as many bytes as the pool, and the oldest
 }
 
 TEST_CASE("delivery: marked steps leave each producer half of its area") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   auto area = ProducerArea::create(1 << 16);
   REQUIRE(area);
   const WrittenArea written(*area);

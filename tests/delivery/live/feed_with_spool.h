@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/delivery/live/virtual_desk.h"
+#include "tests/delivery/live/virtual_live_service.h"
 #include "tests/support/temporary_folder.h"
 
 namespace batchwright::test {
@@ -42,8 +42,8 @@ class FeedWithSpool {
     settings_.queue_grace = std::chrono::milliseconds{1000};
     restart();
   }
-  VirtualDesk& operator*() { return *desk_; }
-  VirtualDesk* operator->() { return &*desk_; }
+  VirtualLiveService& operator*() { return *desk_; }
+  VirtualLiveService* operator->() { return &*desk_; }
   void restart() {
     desk_.reset();
     desk_.emplace(settings_, ++incarnation_);
@@ -56,7 +56,7 @@ class FeedWithSpool {
   TemporaryFolder folder_;
   FeedSettings settings_;
   std::uint64_t incarnation_ = 0;
-  std::optional<VirtualDesk> desk_;
+  std::optional<VirtualLiveService> desk_;
 };
 
 }  // namespace batchwright::test

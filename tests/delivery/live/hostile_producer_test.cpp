@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "tests/delivery/live/virtual_desk.h"
+#include "tests/delivery/live/virtual_live_service.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -31,7 +31,7 @@ FeedSettings with_pool(std::uint32_t step, std::uint64_t sequences) {
 }  // namespace
 
 TEST_CASE("delivery: a producer that lies about offsets and lengths is refused, and nothing read") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   REQUIRE(desk.produce(kHostile, "hostile"));
   const auto refused = [&](auto spoil, std::size_t frame_bytes = 4096) {
     LaidOutPush laid = lay_out({{0, 5}});
@@ -66,7 +66,7 @@ TEST_CASE("delivery: a producer that lies about offsets and lengths is refused, 
 }
 
 TEST_CASE("delivery: a producer that scribbles over its area spoils its own rows alone") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   auto area = ProducerArea::create(1 << 16);
   REQUIRE(area);
   const WrittenArea written(*area);
@@ -106,7 +106,7 @@ TEST_CASE("delivery: producers that fill their areas and push nothing get a boun
 }
 
 TEST_CASE("delivery: a producer that pushes without end gets its turn, as the others do") {
-  VirtualDesk desk(with_pool(4, 4));
+  VirtualLiveService desk(with_pool(4, 4));
   REQUIRE(desk.produce(kHostile, "hostile"));
   REQUIRE(desk.produce(kOther, "other"));
   desk.push(kHostile, some(1000));
@@ -123,7 +123,7 @@ TEST_CASE("delivery: a producer that pushes without end gets its turn, as the ot
 TEST_CASE("delivery: claims of a producer that pushes nothing end, and others are granted") {
   FeedSettings settings = with_pool(4, 6);
   settings.live->pool.claim_timeout_ms = 1000;
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   REQUIRE(desk.produce(kHostile, "hostile"));
   REQUIRE(desk.produce(kOther, "other"));
   desk.take(kTrainer, 0);
@@ -139,7 +139,7 @@ TEST_CASE("delivery: claims of a producer that pushes nothing end, and others ar
 }
 
 TEST_CASE("delivery: a producer gives up what it claimed, some or all") {
-  VirtualDesk desk(with_pool(4, 6));
+  VirtualLiveService desk(with_pool(4, 6));
   REQUIRE(desk.produce(kHostile, "hostile"));
   REQUIRE(desk.produce(kOther, "other"));
   desk.take(kTrainer, 0);
@@ -162,7 +162,7 @@ TEST_CASE("delivery: groups that a producer begins and leaves are closed, and ho
   settings.live->pool.groups = LiveGroups::step;
   settings.live->pool.group_timeout_ms = 1000;
   settings.live->pool.late_groups = LateGroups::abandon;
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   REQUIRE(desk.produce(kHostile, "hostile"));
   REQUIRE(desk.produce(kOther, "other"));
   desk.take(kTrainer, 0);
@@ -179,7 +179,7 @@ TEST_CASE("delivery: groups that a producer begins and leaves are closed, and ho
 }
 
 TEST_CASE("delivery: a name is one producer's, and names are bounded") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   REQUIRE(desk.produce(kOther, "other"));
   CHECK_FALSE(desk.produce(kHostile, "other"));
   const auto ask = [&desk](std::uint32_t number) {
@@ -201,7 +201,7 @@ TEST_CASE("delivery: a name is one producer's, and names are bounded") {
 }
 
 TEST_CASE("delivery: waits for versions are bounded, and end with their sessions") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   const auto wait = [&desk](SessionId session) {
     wire::AwaitVersionT question;
     question.above = 5;
@@ -218,7 +218,7 @@ TEST_CASE("delivery: waits for versions are bounded, and end with their sessions
 TEST_CASE("delivery: versions of the future and groups without end are refused") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.groups = LiveGroups::step;
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   REQUIRE(desk.produce(kHostile, "hostile"));
   const auto refused = [&](const Offered& sequence) {
     desk.push(kHostile, {sequence});

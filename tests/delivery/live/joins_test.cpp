@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/delivery/live/virtual_desk.h"
+#include "tests/delivery/live/virtual_live_service.h"
 #include "tests/support/small_dataset.h"
 #include "tests/support/temporary_folder.h"
 
@@ -105,7 +105,7 @@ wire::AcceptedT push_for(TestServer& server, RawProducer& producer, std::uint64_
 TEST_CASE("delivery: a row that is joined has its feed's values from its start on") {
   const Stored stored;
   const FeedSettings settings = joining_feed(2);
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   desk.join(stored.join(settings));
   REQUIRE(desk.produce(kActor, "actor"));
   for (const std::uint32_t start : {0U, 3U}) {
@@ -141,7 +141,7 @@ TEST_CASE("delivery: a row that is joined has its feed's values from its start o
 TEST_CASE("delivery: rows that a feed cannot join are refused, each with its reason") {
   const Stored stored;
   const FeedSettings settings = joining_feed(4);
-  VirtualDesk desk(settings);
+  VirtualLiveService desk(settings);
   desk.join(stored.join(settings));
   REQUIRE(desk.produce(kActor, "actor"));
   const auto refused = [&](LaidOutPush laid) {
@@ -178,7 +178,7 @@ TEST_CASE("delivery: rows that a feed cannot join are refused, each with its rea
 }
 
 TEST_CASE("delivery: a feed that joins no rows takes none") {
-  VirtualDesk desk(live_feed(4));
+  VirtualLiveService desk(live_feed(4));
   REQUIRE(desk.produce(kActor, "actor"));
   LaidOutPush laid = named(0, 5, {0, 1, 0, 0});
   desk.push(kActor, std::move(laid.push), std::move(laid.bytes));

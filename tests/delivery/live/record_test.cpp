@@ -257,7 +257,7 @@ TEST_CASE("delivery: steps wait while the record does, and what it needs stays")
 }
 
 TEST_CASE("delivery: a record names a sequence by the ordinal that it got first") {
-  RecordDesk desk(7, 0xab);
+  RecordService desk(7, 0xab);
   const auto batch = [](std::vector<std::shared_ptr<const PushedSequence>> rows, float weight) {
     auto made = std::make_shared<LiveBatch>();
     constexpr std::uint8_t kWhole = kRowReset | kRowLast;
@@ -276,7 +276,7 @@ TEST_CASE("delivery: a record names a sequence by the ordinal that it got first"
   CHECK(steps[0].first == 7);
   CHECK(steps[0].lines == "# incarnation 00000000000000ab\n# step 0, version 4\n#7\t#8\n#8 *0\n");
   CHECK(steps[1].lines == "# step 1, version 4\n#7 *0.25\n#8\n");
-  CHECK(desk.written(1) == RecordDesk::Sequences{a, b});
+  CHECK(desk.written(1) == RecordService::Sequences{a, b});
   CHECK(desk.written(2).empty());
   desk.keep_from(Step{1});
   CHECK_FALSE(desk.has(Step{0}));

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/waiting_room.h"
+#include "daemon/delivery/pending_subscriptions.h"
 #include "formats/formats.h"
 
 namespace batchwright::test {

@@ -93,19 +93,19 @@ void Daemon::open_feed() {
   if (feed_) return;
   auto opened = FeedHost::open(world_, *this, machine_, arena_);
   if (!opened) {
-    if (!is_passing(opened.error().code)) world_.fail(opened.error().message);
+    if (!is_transient(opened.error().code)) world_.fail(opened.error().message);
     return post(world_.dice.time(milliseconds(100), milliseconds(800)), [this] { open_feed(); });
   }
   feed_ = std::move(*opened);
   world_.note("the feed is served");
-  for (auto& guest : guests_.all_for(machine_.settings.name)) {
+  for (auto& pending : pending_.all_for(machine_.settings.name)) {
     world_.sometimes(Mark::guest_waited);
-    subscribe(guest.client, std::move(guest.request), guest.said_so);
+    subscribe(pending.client, std::move(pending.request), pending.said_so);
   }
 }
 
 bool Daemon::takes_over(ErrorCode why) {
-  if (!is_passing(why)) return false;
+  if (!is_transient(why)) return false;
   post(Duration::zero(), [this] {
     if (feed_ && feed_->core().parts().life.why()) put_away(*feed_->core().parts().life.why());
   });
@@ -214,7 +214,7 @@ void Daemon::on_session_message(Peer& peer, const ControlMessage& message,
   } else if (const auto* end = message.as<wire::Unsubscribe>()) {
     const SubscriptionKey key{id, SubscriptionNumber{end->subscription()}};
     if (feed_) feed_->tell(Unsubscribed{key});
-    guests_.remove(key);
+    pending_.remove(key);
   } else if (const auto* question = message.as<wire::Ask>()) {
     on_ask(peer, *question);
   } else if (const auto* wanted = message.as<wire::ListUpcoming>()) {
@@ -230,7 +230,7 @@ void Daemon::on_session_message(Peer& peer, const ControlMessage& message,
 void Daemon::on_release(const Peer& peer, const wire::Release& release) {
   const SubscriptionKey key{peer.session.id(), SubscriptionNumber{release.subscription()}};
   if (peer.session.lost) world_.sometimes(Mark::last_words);
-  if (guests_.find(key) != nullptr) return guests_.release(key, from_wire(release.leases()));
+  if (pending_.find(key) != nullptr) return pending_.release(key, from_wire(release.leases()));
   if (!feed_) return;
   feed_->tell(Released{key, from_wire(release.leases()), release.undone(), release.keeps(),
                        microseconds(release.waited_us())});
@@ -238,7 +238,7 @@ void Daemon::on_release(const Peer& peer, const wire::Release& release) {
 
 void Daemon::on_ask(const Peer& peer, const wire::Ask& question) {
   const SubscriptionKey key{peer.session.id(), SubscriptionNumber{question.subscription()}};
-  if (guests_.find(key) != nullptr) return guests_.note_question(key);
+  if (pending_.find(key) != nullptr) return pending_.note_question(key);
   if (!feed_) return;
   if (question.quiet()) return feed_->tell(ProgramWaits{key, question.holds()});
   world_.sometimes(Mark::reason_told);
@@ -247,7 +247,7 @@ void Daemon::on_ask(const Peer& peer, const wire::Ask& question) {
 
 void Daemon::on_list_upcoming(SessionId id, const wire::ListUpcoming& question) {
   const SubscriptionKey key{id, SubscriptionNumber{question.subscription()}};
-  if (feed_ && guests_.find(key) == nullptr) {
+  if (feed_ && pending_.find(key) == nullptr) {
     return feed_->tell(UpcomingAsked{key, question.question(), question.count()});
   }
   wire::UpcomingT nothing;
@@ -264,7 +264,7 @@ void Daemon::subscribe(const Peer& peer, const wire::Subscribe& request) {
                   request.subscription());
   }
   if (!feed_ || feed_->core().parts().life.why()) {
-    const auto in = guests_.let_in(client, request, world_.now());
+    const auto in = pending_.let_in(client, request, world_.now());
     if (!in) return refuse(id, in.error(), request.subscription());
     wire::WaitingT answer;
     answer.subscription = request.subscription();
@@ -332,7 +332,7 @@ void Daemon::close_session(SessionId id) {
     held = feed_->core().parts().subscriptions.orphaned().slots_of(id);
   }
   if (held != 0) world_.sometimes(Mark::slots_orphaned);
-  guests_.remove_session(id);
+  pending_.remove_session(id);
   if (!gone.arena) return;
   world_.after(world_.dice.time(microseconds(10), milliseconds(1)), [line = gone.arena] {
     line->open = false;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/delivery/pending_subscriptions.h"
 #include "daemon/delivery/session_table.h"
-#include "daemon/delivery/waiting_room.h"
 #include "tests/simulation/daemon/feed_host.h"
 #include "tests/simulation/world/network.h"
 
@@ -100,7 +100,7 @@ class Daemon final : public Listener, public std::enable_shared_from_this<Daemon
   unsigned stopped_ = 0;
   std::deque<std::function<void()>> backlog_;  ///< What comes while it is stopped.
   std::map<SessionId, Peer> peers_;
-  WaitingRoom guests_;
+  PendingSubscriptions pending_;
   std::unique_ptr<FeedHost> feed_;  ///< Null while it is absent.
   std::vector<std::unique_ptr<FeedHost>> retired_;
   ArenaNumber arena_{1};  ///< Of the latest arena.

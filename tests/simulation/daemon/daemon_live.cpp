@@ -100,7 +100,7 @@ std::optional<ArenaFile> Daemon::find_area(SessionId session, ArenaNumber number
 void Daemon::check_all_done() const { machine_.live->check_all_done(*feed_->core().parts().live); }
 
 std::string Daemon::describe_live() const {
-  const LiveDesk& desk = *feed_->core().parts().live;
+  const LiveService& desk = *feed_->core().parts().live;
   std::string text = "trainers wait for " + desk.reason_to_wait(world_.now()) + "\n";
   for (ProducerId id = 0; id < desk.producers().size(); ++id) {
     const LiveProducer& one = desk.producers().at(id);

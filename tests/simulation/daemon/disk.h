@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 #include "tests/simulation/world/world.h"
 
 namespace batchwright::simulation {

@@ -74,8 +74,8 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open(World& world, Daemon& daemon, M
   if (!opened) return opened.error();
   machine.records.opened(std::exchange(machine.power_lost, false));
   const auto since = std::chrono::duration_cast<microseconds>(world.passed()).count();
-  QueueDesk desk(std::move(queue), std::move(journal), std::move(ledger),
-                 {static_cast<std::uint64_t>(since) + 1});
+  QueueService desk(std::move(queue), std::move(journal), std::move(ledger),
+                    {static_cast<std::uint64_t>(since) + 1});
   const SchedulerLimits limits{settings.assembly_threads, settings.patience};
   std::unique_ptr<FeedHost> host(new FeedHost(world, daemon, machine, std::move(files)));
   host->content_ = version.content;
@@ -100,7 +100,7 @@ void FeedHost::witness(const FeedEvent& event) {
     if (!is_live()) machine_.records.claimed(*core_, *request);
   }
   if (!is_live() || core_->parts().life.has_ended()) return;
-  const LiveDesk& desk = *core_->parts().live;
+  const LiveService& desk = *core_->parts().live;
   if (const auto* asked = std::get_if<LiveAsked>(&event)) {
     machine_.live->asked(desk, asked->client.session, asked->asked);
   }

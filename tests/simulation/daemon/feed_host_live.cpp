@@ -40,16 +40,16 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open_live(World& world, Daemon& daem
                                               static_cast<std::uint32_t>(settings.plan.world));
   host->areas_.emplace(number, kAreasToPool * settings.live->pool.pool_bytes);
   const auto since = std::chrono::duration_cast<microseconds>(world.passed()).count();
-  QueueDesk desk(std::move(queue), JournalState{"", fingerprint, next_lease, 0, 0}, {},
-                 {static_cast<std::uint64_t>(since) + 1});
+  QueueService desk(std::move(queue), JournalState{"", fingerprint, next_lease, 0, 0}, {},
+                    {static_cast<std::uint64_t>(since) + 1});
   FeedParts parts{settings,
                   make_slots(machine, number, kFirstSlotBytes),
                   SchedulerLimits{settings.assembly_threads, settings.patience},
                   std::move(desk),
                   Epoch{0},
                   0};
-  parts.live = std::make_unique<LiveDesk>(settings, fingerprint.data, host->steps_, world.now(),
-                                          spooled ? &*spooled : nullptr);
+  parts.live = std::make_unique<LiveService>(settings, fingerprint.data, host->steps_, world.now(),
+                                             spooled ? &*spooled : nullptr);
   parts.live->set_slot_bytes(parts.scheduler.slots()->arena->slot_bytes());
   DataFacts facts;
   facts.fingerprint = fingerprint;

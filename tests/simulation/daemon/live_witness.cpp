@@ -21,14 +21,14 @@ void LiveWitness::begin(std::uint64_t incarnation, const SpooledFeed* spooled) {
   if (spooled != nullptr) go_on(*spooled);
 }
 
-std::optional<std::string> LiveWitness::name_of(const LiveDesk& desk, const ProducerKey& key) {
+std::optional<std::string> LiveWitness::name_of(const LiveService& desk, const ProducerKey& key) {
   const auto& connected = desk.producers().connected();
   const auto found = connected.find(key);
   if (found == connected.end()) return {};
   return *desk.producers().at(found->second).name;
 }
 
-void LiveWitness::asked(const LiveDesk& desk, SessionId session, const LiveRequest& request) {
+void LiveWitness::asked(const LiveService& desk, SessionId session, const LiveRequest& request) {
   const auto producer = [&](std::uint32_t number) -> const LiveProducer* {
     const auto& connected = desk.producers().connected();
     const auto found = connected.find({session, number});
@@ -67,7 +67,7 @@ bool LiveWitness::comes_whole(const LiveProducer& from, const PushAsked& asked) 
   return true;
 }
 
-void LiveWitness::pushed(const LiveDesk& /*desk*/, const LiveProducer& from,
+void LiveWitness::pushed(const LiveService& /*desk*/, const LiveProducer& from,
                          const wire::PushT& push) {
   const std::string& name = *from.name;
   Producer& own = life_->producers[name];
@@ -126,7 +126,7 @@ void LiveWitness::abandoned(const LiveProducer& from, const wire::AbandonT& aban
 }
 
 /// What its producers claimed is over, and groups that they alone were in are closed.
-void LiveWitness::session_ended(const LiveDesk& desk, SessionId session) {
+void LiveWitness::session_ended(const LiveService& desk, SessionId session) {
   for (const ProducerKey& key : desk.producers().keys_of(session)) {
     const std::string name = *name_of(desk, key);
     life_->producers[name].claimed = 0;
@@ -138,7 +138,7 @@ void LiveWitness::session_ended(const LiveDesk& desk, SessionId session) {
   }
 }
 
-void LiveWitness::sent(const LiveDesk& desk, SessionId session, const ControlMessage& message) {
+void LiveWitness::sent(const LiveService& desk, SessionId session, const ControlMessage& message) {
   if (const auto* accepted = message.as<wire::Accepted>()) {
     if (const auto name = name_of(desk, {session, accepted->producer()})) {
       std::uint64_t& known = life_->producers[*name].accepted;
@@ -154,7 +154,7 @@ void LiveWitness::sent(const LiveDesk& desk, SessionId session, const ControlMes
   life_->granted = true;
 }
 
-void LiveWitness::check(const LiveDesk& desk, const BatchSource& source) {
+void LiveWitness::check(const LiveService& desk, const BatchSource& source) {
   const EpochOutline outline = source.outline();
   if (outline.batches % settings_.world != 0) world_.fail("a step lacks batches");
   const std::uint64_t seen = life_->batches.size();
@@ -164,7 +164,8 @@ void LiveWitness::check(const LiveDesk& desk, const BatchSource& source) {
   check_producers(desk);
 }
 
-void LiveWitness::check_step(const LiveDesk& desk, const BatchSource& source, std::uint64_t step) {
+void LiveWitness::check_step(const LiveService& desk, const BatchSource& source,
+                             std::uint64_t step) {
   if (settings_.step_unit == StepUnit::lanes) return check_lanes(source, step);
   std::map<std::uint64_t, std::set<Name>> groups;
   std::map<Name, std::uint32_t> fillers = fillers_of(source, step);
@@ -210,7 +211,7 @@ void LiveWitness::check_step(const LiveDesk& desk, const BatchSource& source, st
   for (const auto& [group, members] : groups) check_group(group, members);
 }
 
-void LiveWitness::check_row(const LiveDesk& desk, const BatchSource& source, BatchIndex index,
+void LiveWitness::check_row(const LiveService& desk, const BatchSource& source, BatchIndex index,
                             const LiveRows& live, const Row& row, std::size_t r, bool is_filler) {
   const std::uint64_t step = index.value / source.outline().world;
   const Name name{live.names[live.producers[r]], live.numbers[r]};
@@ -297,7 +298,7 @@ void LiveWitness::check_group(std::uint64_t id, const std::set<Name>& members) {
   world_.sometimes(Mark::live_group_short);
 }
 
-void LiveWitness::check_producers(const LiveDesk& desk) {
+void LiveWitness::check_producers(const LiveService& desk) {
   std::uint64_t waiting = 0;
   const bool is_drop_free = settings_.paced() && life_->is_paced && !has_several_loops_ &&
                             settings_.claim_timeout_ms >= kLongClaim;
@@ -347,7 +348,7 @@ std::uint64_t LiveWitness::steps(std::uint64_t incarnation) const {
   return life == lives_.end() ? 0 : life->second.batches.size() / settings_.world;
 }
 
-void LiveWitness::check_all_done(const LiveDesk& desk) const {
+void LiveWitness::check_all_done(const LiveService& desk) const {
   for (ProducerId id = 0; id < desk.producers().size(); ++id) {
     const LiveProducer& one = desk.producers().at(id);
     const std::uint64_t settled = total_of(one, wire::Outcome::done) +

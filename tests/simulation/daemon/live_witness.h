@@ -27,12 +27,12 @@ class LiveWitness {
   /// A feed begins, with no sequence; or goes on, where its spool has so much.
   void begin(std::uint64_t incarnation, const SpooledFeed* spooled);
   /// Before the feed is told.
-  void asked(const LiveDesk& desk, SessionId session, const LiveRequest& request);
-  void session_ended(const LiveDesk& desk, SessionId session);
+  void asked(const LiveService& desk, SessionId session, const LiveRequest& request);
+  void session_ended(const LiveService& desk, SessionId session);
   /// A message leaves.
-  void sent(const LiveDesk& desk, SessionId session, const ControlMessage& message);
+  void sent(const LiveService& desk, SessionId session, const ControlMessage& message);
   /// After each event and each turn.
-  void check(const LiveDesk& desk, const BatchSource& source);
+  void check(const LiveService& desk, const BatchSource& source);
   /// The bytes of a batch's rows are read now.
   void check_bytes(const BatchSource& source, BatchIndex index) const;
 
@@ -40,7 +40,7 @@ class LiveWitness {
   void check(const Holding& batch) const;
   std::uint64_t steps(std::uint64_t incarnation) const;
   /// All has ended, and nothing went wrong: nothing may be lost.
-  void check_all_done(const LiveDesk& desk) const;
+  void check_all_done(const LiveService& desk) const;
 
  private:
   using Name = std::pair<std::string, std::uint64_t>;  ///< A producer's, and its number.
@@ -92,11 +92,11 @@ class LiveWitness {
   void go_on(const SpooledFeed& spooled);
   void go_on_in_lanes(const SpooledFeed& spooled);
   bool comes_whole(const LiveProducer& from, const PushAsked& asked);
-  void pushed(const LiveDesk& desk, const LiveProducer& from, const wire::PushT& push);
+  void pushed(const LiveService& desk, const LiveProducer& from, const wire::PushT& push);
   void advanced(const wire::AdvanceT& advance);
   void abandoned(const LiveProducer& from, const wire::AbandonT& abandon);
-  void check_step(const LiveDesk& desk, const BatchSource& source, std::uint64_t step);
-  void check_row(const LiveDesk& desk, const BatchSource& source, BatchIndex index,
+  void check_step(const LiveService& desk, const BatchSource& source, std::uint64_t step);
+  void check_row(const LiveService& desk, const BatchSource& source, BatchIndex index,
                  const LiveRows& live, const Row& row, std::size_t r, bool is_filler);
   void check_lanes(const BatchSource& source, std::uint64_t step);
   void check_lane(const LiveRows& live, const Row& row, std::size_t r, std::optional<Name>& lane);
@@ -104,8 +104,8 @@ class LiveWitness {
   std::map<Name, std::uint32_t> fillers_of(const BatchSource& source, std::uint64_t step) const;
   void check_staleness(const LiveRows& live, const Row& row, std::size_t r);
   void check_group(std::uint64_t id, const std::set<Name>& members);
-  void check_producers(const LiveDesk& desk);
-  static std::optional<std::string> name_of(const LiveDesk& desk, const ProducerKey& key);
+  void check_producers(const LiveService& desk);
+  static std::optional<std::string> name_of(const LiveService& desk, const ProducerKey& key);
 
   World& world_;
   const LiveSettings settings_;

@@ -162,7 +162,7 @@ void RecordWitness::ticket(const FeedCore& core, SessionId session,
 }
 
 void RecordWitness::check(const FeedCore& core) {
-  const QueueDesk& desk = core.parts().desk;
+  const QueueService& desk = core.parts().desk;
   if (!desk.is_open()) {
     noted_.latest.clear();
     return noted_.by_record.clear();

@@ -361,7 +361,7 @@ TEST_CASE("recipe: refused by name") {
   settings.styles[0] = {};
   settings.styles[0].weight = 0;
   says(one.refusal(settings), "weight 0 of the only style");
-  says(features.refusal(kaldi_recipe()), "steps for sound, and the dataset has none");
+  says(features.refusal(kaldi_recipe()), "steps need sound, and the dataset has none");
   RecipeSettings frames;
   frames.deltas.order = 1;
   says(one.refusal(frames), "steps for frames of features, and none are made");

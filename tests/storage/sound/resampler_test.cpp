@@ -146,11 +146,11 @@ TEST_CASE("telephone: as long as before, and nothing above 4 kHz") {
   for (const TelephoneLaw law : {TelephoneLaw::mu, TelephoneLaw::a}) {
     auto speech = tone_of(1000, 16'000, 16'000);
     for (float& sample : speech) sample *= 0.5F;
-    REQUIRE(call_by_telephone(law, 16'000, speech, resampler, scratch));
+    REQUIRE(apply_telephone_band(law, 16'000, speech, resampler, scratch));
     CHECK(speech.size() == 16'000);
     CHECK(std::abs(level_of(speech, 2000) + 6.02) < 0.1);
     auto hiss = tone_of(6000, 16'000, 16'000);
-    REQUIRE(call_by_telephone(law, 16'000, hiss, resampler, scratch));
+    REQUIRE(apply_telephone_band(law, 16'000, hiss, resampler, scratch));
     CHECK(level_of(hiss, 2000) < -50);
   }
 }

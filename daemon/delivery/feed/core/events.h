@@ -21,7 +21,7 @@
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/live/live_requests.h"
 #include "daemon/delivery/feed/plans/planner.h"
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 

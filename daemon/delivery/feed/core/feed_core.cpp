@@ -198,7 +198,7 @@ void FeedCore::end_but(const Released& held) {
 }
 
 /// A batch that again and again is not done may be one that no worker can do.
-void FeedCore::note_undone(const QueueDesk::Undone& batch) {
+void FeedCore::note_undone(const QueueService::Undone& batch) {
   counters_.add(FeedCounter::queue_returns);
   const std::uint64_t epoch = parts_.desk.epoch().value;
   if (batch.set_aside) {
@@ -266,7 +266,7 @@ void FeedCore::note_free() {
   ++due_.freed;
 }
 
-QueueDesk::Holder FeedCore::holder_of(const Subscription& subscription) {
+QueueService::Holder FeedCore::holder_of(const Subscription& subscription) {
   return {subscription.client, subscription.number, subscription.owner(), subscription.in_queue()};
 }
 
@@ -322,7 +322,7 @@ void FeedCore::refuse_all(const Error& error) {
   unsaid_.clear();
   if (!parts_.live) return;
   parts_.live->refuse_all(error);
-  for (LiveDesk::Message& message : parts_.live->take_messages()) {
+  for (LiveService::Message& message : parts_.live->take_messages()) {
     act(Send{message.to, std::move(message.bytes)});
   }
 }

@@ -100,7 +100,7 @@ class FeedCore {
   void give_back(const SlotRef& slot);
   void note_free();
   void await_returns();
-  void note_undone(const QueueDesk::Undone& batch);
+  void note_undone(const QueueService::Undone& batch);
 
   // feed_core_subscribe.cpp
   Result<void> check_fingerprint(const wire::SubscribeT& request) const;
@@ -164,7 +164,7 @@ class FeedCore {
   // What all of them use.
   bool has_failed() const { return parts_.life.has_ended(); }
   const std::string& name() const { return parts_.settings.name; }
-  static QueueDesk::Holder holder_of(const Subscription& subscription);
+  static QueueService::Holder holder_of(const Subscription& subscription);
   void note_waiting(Subscription& subscription);
   std::uint64_t record_before(const Subscription& subscription) const;
   void send(std::uint64_t record, const SubscriptionKey& to, flatbuffers::DetachedBuffer message,

@@ -89,7 +89,7 @@ void FeedCore::note_turn() {
 
 /// Steps that were cut are for those that wait for them, and what was decided is told.
 void FeedCore::tend_live() {
-  LiveDesk& live = *parts_.live;
+  LiveService& live = *parts_.live;
   note_turn();
   while (live.take_news() && !has_failed()) {
     note_turn();  // before the tickets of its steps
@@ -101,7 +101,7 @@ void FeedCore::tend_live() {
   // Before a slot is taken for what can be assembled no more.
   if (live.first_kept() != kept) serve_all(parts_.subscriptions.keys());
   note_turn();
-  for (LiveDesk::Message& message : live.take_messages()) {
+  for (LiveService::Message& message : live.take_messages()) {
     const SubscriptionKey to{message.to, kNoSubscription};
     send(live.is_spooled() ? parts_.desk.last_record() : 0, to, std::move(message.bytes));
   }

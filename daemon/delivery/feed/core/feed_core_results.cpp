@@ -80,7 +80,7 @@ void FeedCore::end_without_data(Epoch epoch, const Error& error) {
 /// Goes on to the next epoch once each batch of this one is done, and the journal has begun with
 /// it.
 void FeedCore::advance_queue() {
-  QueueDesk& desk = parts_.desk;
+  QueueService& desk = parts_.desk;
   if (parts_.live) return;  // it has one epoch
   const auto next = desk.next_epoch(batches_of(desk.epoch()));
   if (!next) return;
@@ -228,7 +228,7 @@ void FeedCore::take(const TimerDue& event) {
     case FeedTimer::long_waits: look_at_waits(); break;
     case FeedTimer::returns: {
       const auto returned = parts_.desk.end_keeping(now_, parts_.settings.queue_attempts);
-      for (const QueueDesk::Undone& batch : returned.undone) note_undone(batch);
+      for (const QueueService::Undone& batch : returned.undone) note_undone(batch);
       if (returned.any) due_.all = true;
       await_returns();
       break;

@@ -11,9 +11,9 @@
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/feed/feed_settings.h"
-#include "daemon/delivery/feed/live/live_desk.h"
+#include "daemon/delivery/feed/live/live_service.h"
 #include "daemon/delivery/feed/plans/plan_store.h"
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
@@ -69,7 +69,7 @@ class FeedLife {
 /// next, what blocks it, and which batches and plans are wanted.
 struct FeedParts {
   FeedParts(FeedSettings its_settings, std::shared_ptr<SlotGeneration> slots,
-            const SchedulerLimits& limits, QueueDesk its_desk, Epoch first,
+            const SchedulerLimits& limits, QueueService its_desk, Epoch first,
             std::uint64_t its_sequences)
       : settings(std::move(its_settings)),
         scheduler(std::move(slots), limits),
@@ -82,11 +82,11 @@ struct FeedParts {
   FeedSettings settings;
   SlotScheduler scheduler;
   SubscriptionTable subscriptions;
-  QueueDesk desk;
+  QueueService desk;
   HeldSends sends;
   PlanStore plans;
   FeedLife life;
-  std::unique_ptr<LiveDesk> live = nullptr;  ///< Null: the feed has a dataset.
+  std::unique_ptr<LiveService> live = nullptr;  ///< Null: the feed has a dataset.
   /// Whether all that its clients are told waits for the spool.
   bool is_spooled() const { return live && live->is_spooled(); }
   Epoch first_epoch;                     ///< That the feed begins with.

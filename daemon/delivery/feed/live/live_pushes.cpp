@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "daemon/delivery/feed/live/live_desk.h"
+#include "daemon/delivery/feed/live/live_service.h"
 #include "storage/dataset/dataset.h"
 
 namespace batchwright {
@@ -33,7 +33,7 @@ std::size_t recorded_bytes(const Schema& schema, const PushedSequence& sequence)
 }  // namespace
 
 /// The sequences of its push, one after the other, until one has to wait or all are accepted.
-void LiveDesk::offer(LiveProducer& producer) {
+void LiveService::offer(LiveProducer& producer) {
   while (producer.push && !producer.push->offered) {
     PushUnderWay& push = *producer.push;
     if (pool_.has_ended()) return finish_push(producer, {}, true);
@@ -69,7 +69,8 @@ void LiveDesk::offer(LiveProducer& producer) {
 }
 
 /// What the client says of its next sequence, held against the schema and the bytes.
-Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProducer& producer) const {
+Result<std::shared_ptr<PushedSequence>> LiveService::next_offered(
+    const LiveProducer& producer) const {
   const PushUnderWay& under_way = *producer.push;
   const wire::PushT& push = under_way.push;
   const wire::OfferedSequence& origin = push.sequences[under_way.next];
@@ -124,7 +125,7 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
 }
 
 /// Finds the row that it belongs to, where the feed joins rows.
-Result<void> LiveDesk::join(const PushUnderWay& under_way, PushedSequence& sequence) const {
+Result<void> LiveService::join(const PushUnderWay& under_way, PushedSequence& sequence) const {
   const wire::OfT* of = under_way.push.of.get();
   const std::string& from = settings_.join.from;
   if (from.empty() && of == nullptr) return {};
@@ -148,7 +149,8 @@ Result<void> LiveDesk::join(const PushUnderWay& under_way, PushedSequence& seque
   return {};
 }
 
-void LiveDesk::finish_push(LiveProducer& producer, const std::optional<Error>& error, bool ended) {
+void LiveService::finish_push(LiveProducer& producer, const std::optional<Error>& error,
+                              bool ended) {
   const wire::PushT& push = producer.push->push;
   wire::AcceptedT answer;
   answer.producer = push.producer;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/delivery/feed/live/live_desk.h"
+#include "daemon/delivery/feed/live/live_service.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {
@@ -34,17 +34,17 @@ std::optional<LiveDrop> drop_of(const LiveChange& change) {
 
 }  // namespace
 
-std::uint64_t LiveDesk::ms(Time time) const {
+std::uint64_t LiveService::ms(Time time) const {
   const auto since = std::chrono::floor<std::chrono::milliseconds>(time - clock_.began).count();
   return std::max(clock_.now_ms, static_cast<std::uint64_t>(std::max<std::int64_t>(since, 0)));
 }
 
-std::uint64_t LiveDesk::tell(const LiveEvent& event) {
+std::uint64_t LiveService::tell(const LiveEvent& event) {
   return pool_.on(event, clock_.now_ms, results_);
 }
 
 /// Those whose sequence was accepted offer the next one.
-void LiveDesk::take_results() {
+void LiveService::take_results() {
   digest();
   for (auto next = producers_.take_accepted(); !next.empty(); next = producers_.take_accepted()) {
     for (const ProducerId id : next) offer(producers_.at(id));
@@ -52,7 +52,7 @@ void LiveDesk::take_results() {
 }
 
 /// What was accepted is known before the steps that have it, and these before it leaves.
-void LiveDesk::digest() {
+void LiveService::digest() {
   const LiveResults results = std::exchange(results_, {});
   for (const LiveChange& change : results.changes) {
     if (change.state == SequenceState::waiting) accepted(change);
@@ -69,7 +69,7 @@ void LiveDesk::digest() {
   for (const LiveAnswer& answer : results.answers) answered(answer);
 }
 
-void LiveDesk::accepted(const LiveChange& change) {
+void LiveService::accepted(const LiveChange& change) {
   LiveProducer& producer = producers_.at(change.producer);
   must(producer.push && producer.push->offered && change.number == producer.next,
        "what is accepted was offered");
@@ -87,7 +87,7 @@ void LiveDesk::accepted(const LiveChange& change) {
   if (spool_) spool_->accepted(sequence, change);
 }
 
-void LiveDesk::changed(const LiveChange& change) {
+void LiveService::changed(const LiveChange& change) {
   LiveProducer& producer = producers_.at(change.producer);
   const bool was_settled = spool_ && spool_->is_settled(change.arrival);
   if (!was_settled) producer.outcomes.set(change.number, outcome_of(change.state));
@@ -104,7 +104,7 @@ void LiveDesk::changed(const LiveChange& change) {
 }
 
 /// Of an area that the producer had before, it knows nothing.
-void LiveDesk::freed(ProducerId id, const PushedSequence& sequence, bool in_area) {
+void LiveService::freed(ProducerId id, const PushedSequence& sequence, bool in_area) {
   if (record_) record_->forget(sequence.arrival);
   if (spool_) spool_->freed(sequence.arrival);
   LiveProducer& producer = producers_.at(id);
@@ -114,7 +114,7 @@ void LiveDesk::freed(ProducerId id, const PushedSequence& sequence, bool in_area
   }
 }
 
-void LiveDesk::answered(const LiveAnswer& answer) {
+void LiveService::answered(const LiveAnswer& answer) {
   using Kind = LiveAnswer::Kind;
   if (answer.kind == Kind::end) gate_.end();
   const auto found = asked_.extract(answer.event);
@@ -132,7 +132,7 @@ void LiveDesk::answered(const LiveAnswer& answer) {
 }
 
 /// Those of a step that is cut now, and not of one that a spool had.
-void LiveDesk::count_rows(const LiveStep& step) {
+void LiveService::count_rows(const LiveStep& step) {
   for (const std::vector<LiveRow>& rows : step.batches) {
     for (const LiveRow& row : rows) {
       if (row.frames == 0) continue;
@@ -142,7 +142,7 @@ void LiveDesk::count_rows(const LiveStep& step) {
   }
 }
 
-void LiveDesk::add_step(const LiveStep& step) {
+void LiveService::add_step(const LiveStep& step) {
   std::vector<LiveBatch> batches;
   std::vector<std::uint64_t> arrivals;
   for (const std::vector<LiveRow>& rows : step.batches) {
@@ -157,7 +157,7 @@ void LiveDesk::add_step(const LiveStep& step) {
 }
 
 /// Its row is that of a lane that has run out in a batch of a dataset.
-void LiveDesk::add_free_lane(std::uint32_t nobody, LiveBatch& batch) {
+void LiveService::add_free_lane(std::uint32_t nobody, LiveBatch& batch) {
   batch.rows.push_back({});
   batch.sequences.emplace_back();
   batch.says.versions.push_back(batch.says.version);
@@ -167,7 +167,7 @@ void LiveDesk::add_free_lane(std::uint32_t nobody, LiveBatch& batch) {
   batch.says.numbers.push_back(0);
 }
 
-LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>& rows) {
+LiveBatch LiveService::make_batch(const LiveStep& step, const std::vector<LiveRow>& rows) {
   LiveBatch batch;
   batch.says.version = step.version;
   std::map<ProducerId, std::uint32_t> places;
@@ -211,7 +211,7 @@ LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>&
 }
 
 /// Has the pool give it the steps that were cut, so that what it releases counts.
-void LiveDesk::catch_up(LiveTrainer& trainer) {
+void LiveService::catch_up(LiveTrainer& trainer) {
   const std::uint64_t steps = pool_.steps();
   if (!std::exchange(trainer.joined, true)) trainer.taken = trainer.released = steps;
   while (trainer.taken < steps) {
@@ -220,7 +220,7 @@ void LiveDesk::catch_up(LiveTrainer& trainer) {
   }
 }
 
-void LiveDesk::take(const TrainerKey& key, Step step, bool waits, Time now) {
+void LiveService::take(const TrainerKey& key, Step step, bool waits, Time now) {
   pass_time(now);
   LiveTrainer& trainer = trainers_.get(key);
   catch_up(trainer);
@@ -232,7 +232,7 @@ void LiveDesk::take(const TrainerKey& key, Step step, bool waits, Time now) {
   take_results();
 }
 
-void LiveDesk::released(const TrainerKey& key, Step step, Time now) {
+void LiveService::released(const TrainerKey& key, Step step, Time now) {
   LiveTrainer* const trainer = trainers_.find(key);
   if (trainer == nullptr || step.value <= trainer->released) return;
   pass_time(now);
@@ -243,7 +243,7 @@ void LiveDesk::released(const TrainerKey& key, Step step, Time now) {
   take_results();
 }
 
-void LiveDesk::left(const TrainerKey& key, Time now) {
+void LiveService::left(const TrainerKey& key, Time now) {
   const auto trainer = trainers_.remove(key);
   pass_time(now);
   if (trainer && trainer->joined) tell(TrainerGone{trainer->id});
@@ -251,7 +251,7 @@ void LiveDesk::left(const TrainerKey& key, Time now) {
   take_results();
 }
 
-std::string LiveDesk::reason_to_wait(Time now) const {
+std::string LiveService::reason_to_wait(Time now) const {
   if (const std::size_t bytes = gate_.wanted_slot_bytes(); bytes != 0) {
     return fmt::format("larger slots, of {} bytes, for a batch of the next step", bytes);
   }
@@ -264,9 +264,9 @@ std::string LiveDesk::reason_to_wait(Time now) const {
 
 /// Once for each step. What it gives the record stays until it is written: in a producer's area it
 /// would be overwritten.
-void LiveDesk::delivered(Step step) {
+void LiveService::delivered(Step step) {
   if (!record_ || record_->has(step)) return;
-  RecordDesk::Batches batches;
+  RecordService::Batches batches;
   for (std::uint64_t i = 0; i < settings_.pool.world; ++i) {
     batches.push_back(gate_.source().find({step.value * settings_.pool.world + i}));
     must(batches.back() != nullptr, "a step that is delivered is kept");
@@ -277,13 +277,13 @@ void LiveDesk::delivered(Step step) {
   }
 }
 
-std::vector<RecordedStep> LiveDesk::take_steps() {
+std::vector<RecordedStep> LiveService::take_steps() {
   if (!record_) return {};
   gate_.wait_for_record(record_->unwritten_bytes() > settings_.pool.pool_bytes);
   return record_->take();
 }
 
-void LiveDesk::recorded(std::uint64_t upto) {
+void LiveService::recorded(std::uint64_t upto) {
   for (const auto& sequence : record_->written(upto)) kept_.let_go(sequence->arrival);
   gate_.wait_for_record(record_->unwritten_bytes() > settings_.pool.pool_bytes);
 }
@@ -291,7 +291,7 @@ void LiveDesk::recorded(std::uint64_t upto) {
 /// Whether steps that are kept take half of what some producer has to write to: with all of it, no
 /// more would come, and they would never leave. A look at each producer, if more are kept since the
 /// last.
-bool LiveDesk::is_area_crowded() {
+bool LiveService::is_area_crowded() {
   if (!kept_.has_grown()) return false;
   const auto& connected = producers_.connected();
   const bool is_crowded = std::any_of(connected.begin(), connected.end(), [this](const auto& each) {
@@ -302,7 +302,7 @@ bool LiveDesk::is_area_crowded() {
   return is_crowded;
 }
 
-void LiveDesk::keep_from(Step step, std::optional<Step> queued) {
+void LiveService::keep_from(Step step, std::optional<Step> queued) {
   if (spool_ && spool_->keeps_all(clock_.now_ms)) return;
   std::uint64_t first = trainers_.ask_from(step).value;
   kept_.keep_from(first);

@@ -202,7 +202,7 @@ Result<FittingData> find_fitting_data(Dataset& dataset, const FeedSettings& sett
     newest = fits.error();
   }
   // Where the disk is in trouble, earlier commits are, too.
-  if (!settings.follow || is_passing(newest.error().code)) return newest;
+  if (!settings.follow || is_transient(newest.error().code)) return newest;
   auto found = EarlierCommits(dataset, settings, catalog, bytes, stop).find();
   if (!found) return newest;
   found->why_not_newer = newest.error().message;
@@ -210,14 +210,14 @@ Result<FittingData> find_fitting_data(Dataset& dataset, const FeedSettings& sett
 }
 
 Result<std::shared_ptr<const Snapshot>> choose_data(const Growth& growth) {
-  return caught(ErrorCode::internal, "planning: ", [&] { return choose(growth); });
+  return as_result(ErrorCode::internal, "planning: ", [&] { return choose(growth); });
 }
 
 Result<GrownEpoch> plan_growing(const Growth& growth,
                                 const Result<std::shared_ptr<const Snapshot>>& chosen,
                                 const FeedSettings& settings, Epoch epoch) {
-  return caught(ErrorCode::internal,
-                "planning: ", [&] { return grow(growth, chosen, settings, epoch); });
+  return as_result(ErrorCode::internal,
+                   "planning: ", [&] { return grow(growth, chosen, settings, epoch); });
 }
 
 }  // namespace batchwright

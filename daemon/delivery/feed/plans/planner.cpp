@@ -88,7 +88,7 @@ PlanSettings plan_of_made(const FeedSettings& settings) {
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const FeedSettings& settings, Epoch epoch) {
   const auto began = std::chrono::steady_clock::now();
-  auto there = ask_for_memory(snapshot->sequences(), kBytesPlanned, "a plan");
+  auto there = probe_memory(snapshot->sequences(), kBytesPlanned, "a plan");
   if (!there) return there.error();
   SharedLengths lengths;
   DrawKeys draws;
@@ -115,8 +115,8 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   PlanTotals totals = seen.totals();
   totals.selected = plan->counts().selected;
   const auto keep_rows = [&settings] {
-    return settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
-                               : std::make_shared<KeptRows>();
+    return settings.row_budget ? std::make_shared<RowCache>(settings.row_budget)
+                               : std::make_shared<RowCache>();
   };
   auto rows = std::make_shared<const StoredRows>(fingerprint, snapshot, settings.recipe, draws,
                                                  keep_rows());
@@ -191,7 +191,7 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings&
   run([this, snapshot = std::move(snapshot), settings, epoch,
        planned = std::move(planned)]() mutable {
     // A lack of memory ends this plan, not the daemon.
-    auto result = caught(ErrorCode::internal, "planning: ", [&] {
+    auto result = as_result(ErrorCode::internal, "planning: ", [&] {
       return plan_snapshot(std::move(snapshot), settings, epoch);
     });
     boost::asio::post(loop_, [result = std::move(result), planned = std::move(planned)]() mutable {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 

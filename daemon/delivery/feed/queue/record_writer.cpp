@@ -80,7 +80,7 @@ struct RecordWriter::Queue {
       return;
     }
     note_current(is_line ? *files.ledger : *files.journal);
-    const auto done = caught(ErrorCode::busy, "", [&]() -> Result<void> {
+    const auto done = as_result(ErrorCode::busy, "", [&]() -> Result<void> {
       if (const auto* epoch = std::get_if<BeginJournal>(&records.front())) return begin(*epoch);
       std::string bytes;
       for (const Record& record : records) append(record, bytes);
@@ -91,7 +91,7 @@ struct RecordWriter::Queue {
 
   void write_steps(std::span<const Record> records) {
     note_current(*files.record);
-    const auto done = caught(ErrorCode::busy, "", [&]() -> Result<void> {
+    const auto done = as_result(ErrorCode::busy, "", [&]() -> Result<void> {
       std::vector<const RecordedStep*> steps;
       for (const Record& record : records) steps.push_back(&std::get<RecordedStep>(record));
       return files.record->write(steps);
@@ -101,7 +101,8 @@ struct RecordWriter::Queue {
 
   void write_turns(std::span<const Record> records) {
     note_current(*files.spool);
-    note(caught(ErrorCode::busy, "", [&] { return files.spool->write(records); }), records.size());
+    note(as_result(ErrorCode::busy, "", [&] { return files.spool->write(records); }),
+         records.size());
   }
 
   void note(const Result<void>& done, std::size_t records) {
@@ -143,7 +144,7 @@ struct RecordWriter::Queue {
   /// For lack of memory it is not known.
   template <class File>
   void note_current(const File& file) {
-    static_cast<void>(caught(ErrorCode::busy, "", [this, &file]() -> Result<void> {
+    static_cast<void>(as_result(ErrorCode::busy, "", [this, &file]() -> Result<void> {
       AtWork now{file.name(), Time::clock::now()};
       const MutexLock lock(mutex);
       current = std::move(now);

@@ -10,7 +10,7 @@
 #include "daemon/delivery/feed/live/spool/spool.h"
 #include "daemon/delivery/feed/live/step_record.h"
 #include "daemon/delivery/feed/queue/journal.h"
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 
 namespace batchwright {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/delivery/feed/live/live_desk.h"
+#include "daemon/delivery/feed/live/live_service.h"
 
 namespace batchwright {
 namespace {
@@ -14,7 +14,7 @@ constexpr TrainerKey kPast{SessionId{~decltype(SessionId::value){0}}, {}};
 }  // namespace
 
 /// The pool has taken up its part.
-void LiveDesk::resume(const SpooledFeed& spooled, std::chrono::milliseconds grace) {
+void LiveService::resume(const SpooledFeed& spooled, std::chrono::milliseconds grace) {
   must(trainers_.get(kPast).id == spooled.pool.holder, "the first trainer is that of the past");
   trainers_.get(kPast).joined = true;
   producers_.resume(spooled.producers);
@@ -45,7 +45,7 @@ void LiveDesk::resume(const SpooledFeed& spooled, std::chrono::milliseconds grac
 }
 
 /// A step that was cut before, with what its sequences say.
-LiveStep LiveDesk::step_of(const SpooledStep& spooled) const {
+LiveStep LiveService::step_of(const SpooledStep& spooled) const {
   LiveStep step;
   step.step = spooled.step;
   step.version = spooled.version;
@@ -72,13 +72,13 @@ LiveStep LiveDesk::step_of(const SpooledStep& spooled) const {
   return step;
 }
 
-SpoolCounts LiveDesk::counts() const {
+SpoolCounts LiveService::counts() const {
   return {
       pool_.steps(),         pool_.arrivals(),  pool_.first_ahead(), gate_.source().first_kept(),
       pool_.largest_group(), pool_.has_ended(), pool_.versions()};
 }
 
-std::optional<SpoolTurn> LiveDesk::take_turn() {
+std::optional<SpoolTurn> LiveService::take_turn() {
   SpoolCounts now = counts();
   if (const auto mark = trainers_.lowest_mark()) now.mark = mark->value;
   if (settings_.pool.step_unit == StepUnit::lanes) now.lanes = pool_.busy_lanes();
@@ -87,12 +87,12 @@ std::optional<SpoolTurn> LiveDesk::take_turn() {
 
 /// Once no trainer is here, those of the past are due nothing more, as all others that have gone.
 /// Steps that are kept stay for whoever comes.
-void LiveDesk::past_goes_with_the_last() {
+void LiveService::past_goes_with_the_last() {
   if (trainers_.has_only(kPast)) tell(TrainerGone{trainers_.get(kPast).id});
 }
 
 /// Those of the past have released the steps before this one: no slot and no room has them.
-void LiveDesk::release_past(Step first) {
+void LiveService::release_past(Step first) {
   const LiveTrainer past = trainers_.get(kPast);
   while (const auto step = spool_->release_before(first.value)) tell(LiveRelease{past.id, *step});
   take_results();

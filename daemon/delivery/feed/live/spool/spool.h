@@ -11,7 +11,7 @@
 
 #include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/live/spool/spool_turn.h"
-#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_service.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "storage/dataset/dataset.h"
 
