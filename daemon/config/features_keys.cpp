@@ -71,6 +71,10 @@ Fault read_dither(const ConfigNode& node, double& out) {
   return nullptr;
 }
 
+Fault read_dc_offset(const ConfigNode& node, bool& out) {
+  return read_word(node, out, {{"keep", false}, {"remove", true}});
+}
+
 Fault read_sound(const ConfigNode& node, DType& out) {
   return read_word(node, out, {{"float32", DType::float32}, {"int16", DType::int16}});
 }
@@ -187,6 +191,10 @@ const std::array kFeaturesKeys{
         {"speeds", "a list of factors from 0.5 to 2, such as [0.9, 1.0, 1.1]", "[]", Applies::anew,
          "Speeds of which one is drawn for each sequence in each epoch"},
         [](auto& r) -> auto& { return r.speeds; }),
+    key<RecipeSettings, read_dc_offset>(
+        {"dc_offset", "keep remove", R"("keep")", Applies::anew,
+         "Whether the mean of a sequence's samples is subtracted from them"},
+        [](auto& r) -> auto& { return r.dc_offset_removed; }),
     key<RecipeSettings, read_dither>(
         {"dither", "0 and up", "0.0", Applies::anew,
          "Deviation of the noise added to each sample, in the convention's scale"},

@@ -115,6 +115,7 @@ const std::map<std::string, std::string> kOther{
     {"feed.features.sample_rate", "16000"},
     {"feed.features.resampler", R"("sinc")"},
     {"feed.features.speeds", "[0.9, 1, 1.1]"},
+    {"feed.features.dc_offset", R"("remove")"},
     {"feed.features.dither", "1.0"},
     {"feed.features.sound", R"("int16")"},
     {"feed.features.aligned", R"(["labels"])"},
