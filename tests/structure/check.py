@@ -20,6 +20,7 @@ from tree import Tree
 RULES = {
     "includes": layering.check_includes,
     "arrows": names.check_arrows,
+    "upward": layering.check_upward,
     "contributing": documents.check_contributing,
     "mutexes": layering.check_mutexes,
     "names": names.check_names,

@@ -93,3 +93,28 @@ def check_links(lines):
 
 def _room_of_target(target):
     return house.BY_NAME.get(house.TARGETS.get(target, target))
+
+def check_upward(tree):
+    """Within a room, what a header includes of the folders above or beside its own does not lead back
+    into its folder: each folder can be read after those that it builds on."""
+    files = set(tree.of_kind(CPP, tests=False))
+    direct = {path: {name for _, name in includes(tree, path) if name in files} for path in files}
+
+    def reached(path, seen):
+        for name in direct[path] - seen:
+            seen.add(name)
+            reached(name, seen)
+        return seen
+
+    closures = {path: reached(path, set()) for path in files}
+    for path in tree.of_kind({".h"}, tests=False):
+        folder = posixpath.dirname(path)
+        for name in sorted(direct[path]):
+            below = posixpath.dirname(name).startswith(f"{folder}/")
+            if house.room_of(name) is not house.room_of(path) or below or \
+                    posixpath.dirname(name) == folder:
+                continue
+            back = next((one for one in sorted(closures[name])
+                         if posixpath.dirname(one) == folder), None)
+            if back:
+                yield Breach("upward", path, f"{path} includes {name}, which leads back to {back}")

@@ -88,7 +88,7 @@ def check_small_files(tree):
     """A header with little in it, its source included, serves two files at least, or is one of those
     that a front door shows."""
     users = collections.defaultdict(set)
-    for path in tree.of_kind(CPP, tests=False):
+    for path in tree.of_kind(CPP):
         for _, included in includes(tree, path):
             users[included].add(path)
     doors = {door for room in house.ROOMS for door in room.doors}
