@@ -200,7 +200,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
       if (!known) return write(refuse_without_secret(), request.keep_alive());
       target = *known;
     }
-    const auto answered = caught(ErrorCode::internal, "", [&]() -> Result<void> {
+    const auto answered = as_result(ErrorCode::internal, "", [&]() -> Result<void> {
       answer_to(target);
       return {};
     });

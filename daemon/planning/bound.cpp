@@ -130,7 +130,7 @@ PlanBound bound_of(const PlanBuilder& builder, const PlanSettings& settings) {
 Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              std::span<const std::uint64_t> datasets) {
   if (auto checked = check_settings(settings); !checked) return checked.error();
-  const auto builder = begin_draft(lengths, settings, datasets);
+  const auto builder = begin_plan(lengths, settings, datasets);
   if (!builder) return builder.error();
   if (auto fits = check_capacity(*builder, settings); !fits) return fits.error();
   if (auto reach = check_boundaries(*builder, settings); !reach) return reach.error();

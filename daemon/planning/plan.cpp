@@ -88,7 +88,7 @@ Result<void> batch_up(PlanBuilder& builder, const PlanSettings& settings, std::u
 Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              Epoch epoch, std::span<const std::uint64_t> datasets) {
   if (auto checked = check_settings(settings); !checked) return checked.error();
-  auto builder = begin_draft(lengths, settings, datasets);
+  auto builder = begin_plan(lengths, settings, datasets);
   if (!builder) return builder.error();
   if (auto fits = check_capacity(*builder, settings); !fits) return fits.error();
   if (auto reach = check_boundaries(*builder, settings); !reach) return reach.error();

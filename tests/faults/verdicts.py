@@ -9,7 +9,7 @@ GLIBC = re.compile(r"Fatal glibc error|\w+\.c:\d+: \w+: Assertion ")
 # What the daemon says of an exception that no caller on its thread takes, before it ends.
 UNCAUGHT = "batchwrightd: cannot go on: "
 # What it says before it ends after an exception on its event loop; SIGALRM ends it if it cannot.
-LOOP_FAILED = "the event loop failed: "
+LOOP_FAILED = "event loop failed: "
 
 # Calls whose failure needs no word: of a kind, about a file, by a library, within a function.
 QUIET = (

@@ -13,8 +13,8 @@
 #include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/live/live_source.h"
 #include "daemon/delivery/feed/plans/planner.h"
-#include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
+#include "daemon/delivery/feed/record_writer.h"
 #include "formats/formats.h"
 
 namespace batchwright {

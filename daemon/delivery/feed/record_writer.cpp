@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/queue/record_writer.h"
+#include "daemon/delivery/feed/record_writer.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/delivery/feed/live/record/step_record.h"
 #include "daemon/delivery/feed/live/spool/spool.h"
-#include "daemon/delivery/feed/live/step_record.h"
 #include "daemon/delivery/feed/queue/journal.h"
 #include "daemon/delivery/feed/queue/queue_service.h"
 

@@ -181,9 +181,8 @@ std::uint64_t rows_of(const PlanBuilder& builder) {
 
 }  // namespace
 
-Result<PlanBuilder> begin_draft(std::span<const std::uint32_t> lengths,
-                                const PlanSettings& settings,
-                                std::span<const std::uint64_t> datasets) {
+Result<PlanBuilder> begin_plan(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                               std::span<const std::uint64_t> datasets) {
   if (lengths.empty()) return Error{ErrorCode::invalid_argument, "no sequences to plan"};
   if (lengths.size() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::invalid_argument,

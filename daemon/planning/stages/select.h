@@ -12,9 +12,8 @@ namespace batchwright {
 /// for one.
 /// Errors: invalid_argument (no sequences, a length out of range, datasets that do not add up),
 /// infeasible (none is left, or none of one mixed dataset).
-Result<PlanBuilder> begin_draft(std::span<const std::uint32_t> lengths,
-                                const PlanSettings& settings,
-                                std::span<const std::uint64_t> datasets);
+Result<PlanBuilder> begin_plan(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                               std::span<const std::uint64_t> datasets);
 
 /// The numbers of sequences of each dataset that an epoch uses for `share` of all.
 std::vector<std::uint64_t> sequences_wanted(const PlanBuilder& builder,

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/plans/growth.h"
+#include "daemon/delivery/feed/growth.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // The files of a record: what is written, what a death leaves, and what is refused.
 
-#include "daemon/delivery/feed/live/step_record.h"
+#include "daemon/delivery/feed/live/record/step_record.h"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>

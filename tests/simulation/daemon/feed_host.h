@@ -11,7 +11,7 @@
 
 #include "daemon/delivery/feed/core/feed_core.h"
 #include "daemon/delivery/feed/live/producer_area.h"
-#include "daemon/delivery/feed/queue/record_writer.h"
+#include "daemon/delivery/feed/record_writer.h"
 #include "tests/simulation/daemon/data.h"
 #include "tests/simulation/daemon/disk.h"
 #include "tests/simulation/daemon/live_witness.h"

@@ -18,7 +18,7 @@
 #include "daemon/delivery/feed/live/live_source.h"
 #include "daemon/delivery/feed/live/live_trainers.h"
 #include "daemon/delivery/feed/live/producer.h"
-#include "daemon/delivery/feed/live/record_service.h"
+#include "daemon/delivery/feed/live/record/record_service.h"
 #include "daemon/delivery/feed/live/spool/spool_notes.h"
 #include "daemon/delivery/feed/live/step_gate.h"
 #include "daemon/live/live.h"

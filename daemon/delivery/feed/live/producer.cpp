@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "daemon/delivery/feed/live/spool_turn.h"
+
 namespace batchwright {
 
 void Outcomes::set(std::uint64_t number, wire::Outcome outcome) {

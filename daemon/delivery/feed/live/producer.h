@@ -16,11 +16,12 @@
 #include "daemon/delivery/feed/live/frame_parts.h"
 #include "daemon/delivery/feed/live/live_requests.h"
 #include "daemon/delivery/feed/live/live_source.h"
-#include "daemon/delivery/feed/live/spool/spool_turn.h"
 #include "daemon/live/live.h"
 #include "formats/formats.h"
 
 namespace batchwright {
+
+struct SpooledProducer;
 
 /// A producer of a session.
 struct ProducerKey {

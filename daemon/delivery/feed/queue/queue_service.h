@@ -11,8 +11,8 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/ids.h"
-#include "daemon/delivery/feed/live/recorded_step.h"
-#include "daemon/delivery/feed/live/spool/spool_turn.h"
+#include "daemon/delivery/feed/live/record/recorded_step.h"
+#include "daemon/delivery/feed/live/spool_turn.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 

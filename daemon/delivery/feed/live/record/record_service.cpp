@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/live/record_service.h"
+#include "daemon/delivery/feed/live/record/record_service.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/live/live_source.h"
-#include "daemon/delivery/feed/live/recorded_step.h"
+#include "daemon/delivery/feed/live/record/recorded_step.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/live/step_record.h"
+#include "daemon/delivery/feed/live/record/step_record.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "daemon/delivery/feed/live/recorded_step.h"
-#include "daemon/delivery/feed/queue/journal.h"
+#include "daemon/delivery/feed/kept_file.h"
+#include "daemon/delivery/feed/live/record/recorded_step.h"
 #include "formats/formats.h"
 #include "storage/dataset/dataset.h"
 

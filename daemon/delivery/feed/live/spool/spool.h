@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/feed_settings.h"
-#include "daemon/delivery/feed/live/spool/spool_turn.h"
+#include "daemon/delivery/feed/live/spool_turn.h"
 #include "daemon/delivery/feed/queue/queue_service.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "storage/dataset/dataset.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/live/producer.h"
-#include "daemon/delivery/feed/live/spool/spool_turn.h"
+#include "daemon/delivery/feed/live/spool_turn.h"
 #include "daemon/live/live.h"
 
 namespace batchwright {
