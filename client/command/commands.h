@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,38 +18,24 @@
 
 namespace batchwright {
 
-/// What a dataset has of audio.
-enum class StoreAs : std::uint8_t { features, pcm, encoded };
-
+/// What all kinds of ingest take; data/ingest/ has the kinds.
 struct IngestOptions {
-  std::filesystem::path folder;              ///< The folder of audio and npy.
-  std::vector<std::filesystem::path> files;  ///< For npz: files, and folders of them.
-  std::string table;                         ///< For kaldi: a data folder, scp file or archive.
-  std::filesystem::path into;                ///< The dataset; or, with `part`, a folder of parts.
-  std::optional<IngestPart> part;            ///< Of the files; empty: all.
+  std::filesystem::path into;      ///< The dataset; or, with `part`, a folder of parts.
+  std::optional<IngestPart> part;  ///< Of the files; empty: all.
   AnnotationOptions annotations;
-  AudioSourceOptions audio;           ///< Used by audio only.
-  StoreAs store = StoreAs::features;  ///< Of audio.
-  SoundSourceOptions sound;           ///< Of audio that is stored as sound; channels are `audio`'s.
-  ArrayOptions arrays;                ///< Used by all others.
-  std::vector<std::string> fields;    ///< NAME=TABLE for kaldi, NAME for npz.
-  std::string primary;                ///< Primary array of npz; empty: as npz_source() chooses.
-  std::vector<std::string> labels;    ///< Files of label sets, or NAME=FILE.
+  std::vector<std::string> labels;  ///< Files of label sets, or NAME=FILE.
   std::filesystem::path labels_like;
   std::vector<std::string> excluded;
-  std::filesystem::path segments;  ///< Of audio: a table of parts of files; empty: whole files.
-  bool key_by_basename = false;    ///< Of audio and npy; otherwise keys are paths below the folder.
   OnError on_error = OnError::stop;
   bool resume = false;
   unsigned threads = 0;  ///< 0: one a core.
   bool json = false;
 
   std::filesystem::path dataset() const { return part ? part_path(into, *part) : into; }
+  unsigned read_threads() const {
+    return threads > 0 ? threads : std::thread::hardware_concurrency();
+  }
 };
-int run_ingest_audio(const IngestOptions& options);
-int run_ingest_npy(const IngestOptions& options);
-int run_ingest_npz(const IngestOptions& options);
-int run_ingest_kaldi(const IngestOptions& options);
 
 struct GatherOptions {
   std::filesystem::path folder;  ///< Of parts.

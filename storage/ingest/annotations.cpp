@@ -21,7 +21,7 @@ std::optional<std::string_view> top_folder(std::string_view key) {
 
 std::vector<LabelTable> columns_of(const AnnotationOptions& options) {
   std::vector<LabelTable> columns;
-  if (options.label_from_folder) columns.push_back({"label", {}});
+  if (options.label_from_folder) columns.push_back({"label", {}, {}});
   columns.insert(columns.end(), options.label_tables.begin(), options.label_tables.end());
   return columns;
 }
@@ -77,7 +77,9 @@ std::optional<std::string_view> Annotations::name_in(const Column& column,
 Result<void> Annotations::add_column(const AnnotationOptions& options, const LabelTable& wanted,
                                      std::span<const SourceFile> files) {
   Column column{wanted.field, wanted.table.string(), {}, labels_for(options, wanted.field)};
-  if (!column.table.empty()) {
+  if (wanted.labels) {
+    column.names = FileTexts(*wanted.labels, files);
+  } else if (!column.table.empty()) {
     auto names = read_transcripts(wanted.table, TranscriptFormat::kaldi);
     if (!names) return names.error();
     column.names = FileTexts(std::move(names->texts), files);
@@ -109,8 +111,10 @@ Result<Annotations> Annotations::create(const AnnotationOptions& options,
   for (const LabelTable& column : columns) {
     if (auto added = made.add_column(options, column, files); !added) return added.error();
   }
-  made.has_text_ = !options.transcripts.empty();
-  if (made.has_text_) {
+  made.has_text_ = options.texts || !options.transcripts.empty();
+  if (options.texts) {
+    made.texts_ = FileTexts(*options.texts, files);
+  } else if (made.has_text_) {
     auto table = read_transcripts(options.transcripts, options.transcript_format,
                                   options.transcript_columns);
     if (!table) return table.error();

@@ -17,7 +17,8 @@ namespace batchwright {
 /// A scalar int32 field whose labels are the texts of a table.
 struct LabelTable {
   std::string field;
-  std::filesystem::path table;  ///< Lines key blank label, such as Kaldi's utt2spk.
+  std::filesystem::path table;       ///< Lines key blank label, such as Kaldi's utt2spk.
+  std::optional<Texts> labels = {};  ///< By key, if they are known: then `table` only names them.
 };
 
 /// The annotations of a file, beside its content.
@@ -30,6 +31,7 @@ struct AnnotationOptions {
   std::filesystem::path transcripts;
   TranscriptFormat transcript_format = TranscriptFormat::detect;
   TextColumns transcript_columns;
+  std::optional<Texts> texts = {};  ///< In place of `transcripts`.
   std::vector<LabelTable> label_tables;
   /// Fields whose labels are fixed. Of others, the dataset's come first, as they are there, then
   /// new ones in the order of their bytes.

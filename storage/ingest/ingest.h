@@ -14,6 +14,7 @@
 #include "storage/ingest/annotations.h"
 #include "storage/ingest/file_list.h"
 #include "storage/ingest/ingest_source.h"
+#include "storage/ingest/manifest.h"
 #include "storage/ingest/parts.h"
 #include "storage/ingest/segments.h"
 

@@ -43,7 +43,7 @@ def commands(batchwright):
     for name in names:
         if name != "help":
             yield [name]
-    for kind in ("audio", "npy", "npz", "kaldi"):
+    for kind in ("audio", "npy", "npz", "kaldi", "jsonl"):
         yield ["ingest", kind]
     yield ["live", "replay"]
 

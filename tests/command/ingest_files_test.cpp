@@ -80,3 +80,20 @@ TEST_CASE("command: an option is not taken for another one's value, nor for a pa
   CHECK(run({program("batchwright"), "verify", "--no-such-option"}).code == 2);
   CHECK(run({program("batchwright"), "ingest", "npz", "a.npz", "--no-such-option"}).code == 2);
 }
+
+TEST_CASE("command: a manifest of JSON lines becomes a dataset with texts and labels") {
+  const TemporaryFolder folder;
+  const std::string manifest = BATCHWRIGHT_TEST_DATA "/nemo/manifest.json";
+  const auto finished =
+      run({program("batchwright"), "ingest", "jsonl", manifest, "--into", folder / "out", "--store",
+           "pcm", "--label", "lang", "--on-error", "skip", "--json"});
+  CHECK(finished.code == 0);
+  CHECK(contains(finished.out, "\"added\":2"));  // two lines have no lang
+  const auto inspected = run({program("batchwright"), "inspect", folder / "out", "--json"});
+  CHECK(contains(inspected.out, "\"categories\":[\"en\"]"));
+  CHECK(contains(inspected.out, "\"text\""));
+  CHECK(run({program("batchwright"), "verify", folder / "out"}).code == 0);
+  const auto encoded = run({program("batchwright"), "ingest", "jsonl", manifest, "--into",
+                            folder / "encoded", "--store", "encoded"});
+  CHECK(encoded.code == 2);
+}

@@ -1,4 +1,4 @@
-#include "client/command/data/ingest_report.h"
+#include "client/command/data/ingest/ingest_report.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "client/command/data/ingest_annotations.h"
+#include "client/command/data/ingest/ingest_annotations.h"
 
 #include <fmt/core.h>
 

@@ -1,0 +1,168 @@
+#include "storage/ingest/manifest.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <initializer_list>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "storage/ingest/files/table_lines.h"
+
+namespace batchwright {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+/// A member that is there and not null.
+const json::value* find(const json::object& line, std::string_view name) {
+  const json::value* value = line.if_contains(name);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+std::string shown(const json::value& value) {
+  constexpr std::size_t kMost = 60;
+  const std::string text = json::serialize(value);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+
+/// The first of some members, which must be a text. Empty: none is there.
+Result<std::optional<std::string>> text_of(const json::object& line,
+                                           std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const json::value* value = find(line, name);
+    if (value == nullptr) continue;
+    if (value->is_string()) return std::optional(std::string(value->get_string()));
+    return wrong(fmt::format("{}: found {}, allowed: a text", name, shown(*value)));
+  }
+  return std::optional<std::string>();
+}
+
+/// A number of seconds. Empty: it is not there.
+Result<std::optional<double>> seconds_of(const json::object& line, std::string_view name) {
+  const json::value* value = find(line, name);
+  if (value == nullptr) return std::optional<double>();
+  const double seconds = value->is_number() ? value->to_number<double>() : -1;
+  if (seconds >= 0 && std::isfinite(seconds)) return std::optional(seconds);
+  return wrong(fmt::format("{}: found {}, allowed: seconds, 0 and up", name, shown(*value)));
+}
+
+Result<SoundPart> part_of(const json::object& line) {
+  const auto offset = seconds_of(line, "offset");
+  if (!offset) return offset.error();
+  const auto duration = seconds_of(line, "duration");
+  if (!duration) return duration.error();
+  SoundPart part;
+  part.begin = offset->value_or(0);
+  if (*duration) part.end = part.begin + **duration;
+  if (part.end > part.begin) return part;
+  return wrong("duration: found 0, allowed: above 0");
+}
+
+/// Takes lines into a manifest.
+class ManifestReader {
+ public:
+  ManifestReader(const fs::path& path, const std::string& key, std::span<const std::string> labels)
+      : folder_(path.parent_path()), key_(key) {
+    for (const std::string& label : labels) made_.labels[label];
+  }
+
+  Result<void> take(std::size_t number, std::string_view text) {
+    if (text.find_first_not_of(" \t") == text.npos) return {};
+    if (auto taken = take_line(number, text); !taken) {
+      return wrong(fmt::format("line {}: {}", number, taken.error().message));
+    }
+    return {};
+  }
+
+  Result<Manifest> done() {
+    if (made_.files.empty()) return wrong("no line in it");
+    for (const auto& [label, names] : made_.labels) {
+      if (names.empty()) return wrong(fmt::format("no line has \"{}\"", printable(label)));
+    }
+    if (has_text_) made_.texts = std::move(texts_);
+    return std::move(made_);
+  }
+
+ private:
+  Result<void> take_line(std::size_t number, std::string_view text) {
+    boost::system::error_code failed;
+    const json::value value = json::parse(text, failed);
+    if (failed) return wrong(fmt::format("it is not JSON: {}", failed.message()));
+    if (!value.is_object()) {
+      return wrong(fmt::format("found {}, allowed: an object", shown(value)));
+    }
+    const json::object& line = value.get_object();
+    auto path = text_of(line, {"audio_filepath", "audio_filename", "path", "audio"});
+    if (!path) return path.error();
+    if (!*path || (*path)->empty()) {
+      return wrong("it names no file; allowed: audio_filepath, audio_filename, path or audio");
+    }
+    auto part = part_of(line);
+    if (!part) return part.error();
+    auto key = key_of(line);
+    if (!key) return key.error();
+    const auto [before, is_new] = lines_.emplace(*key, number);
+    if (!is_new) {
+      return wrong(
+          fmt::format("key \"{}\" is that of line {}, too", printable(*key), before->second));
+    }
+    if (auto said = take_texts(line, *key); !said) return said;
+    made_.files.push_back({std::move(*key), folder_ / **path, *part, {}});
+    return {};
+  }
+
+  Result<std::string> key_of(const json::object& line) const {
+    const json::value* value = find(line, key_.empty() ? "id" : key_);
+    if (value == nullptr && key_.empty()) return std::to_string(made_.files.size());
+    if (value == nullptr) return wrong(fmt::format("no \"{}\" for the key", printable(key_)));
+    if (value->is_string() && !value->get_string().empty()) return std::string(value->get_string());
+    if (value->is_int64() || value->is_uint64()) return json::serialize(*value);
+    return wrong(fmt::format("key: found {}, allowed: a text or a whole number", shown(*value)));
+  }
+
+  Result<void> take_texts(const json::object& line, const std::string& key) {
+    auto said = text_of(line, {"text", "normalized_text"});
+    if (!said) return said.error();
+    has_text_ = has_text_ || *said;
+    texts_.emplace(key, said->value_or(""));
+    for (auto& [label, names] : made_.labels) {
+      auto name = text_of(line, {label});
+      if (!name) return name.error();
+      if (*name) names.emplace(key, **name);
+    }
+    return {};
+  }
+
+  const fs::path folder_;
+  const std::string key_;
+  Manifest made_;
+  Texts texts_;
+  bool has_text_ = false;
+  std::unordered_map<std::string, std::size_t> lines_;  // by key
+};
+
+}  // namespace
+
+Result<Manifest> read_manifest(const fs::path& path, const std::string& key,
+                               std::span<const std::string> labels) {
+  ManifestReader reader(path, key, labels);
+  constexpr std::string_view kWhat = "manifest";
+  auto read =
+      each_line(kWhat, path, [&](std::size_t number, std::string_view line) -> Result<void> {
+        auto taken = reader.take(number, line);
+        if (!taken) return bad_table(kWhat, path, taken.error().message);
+        return {};
+      });
+  if (!read) return read.error();
+  auto made = reader.done();
+  if (!made) return bad_table(kWhat, path, made.error().message);
+  return made;
+}
+
+}  // namespace batchwright
