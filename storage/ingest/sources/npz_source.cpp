@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "storage/ingest/array_source.h"
 #include "storage/ingest/files/npz.h"
+#include "storage/ingest/sources/array_source.h"
 
 namespace batchwright {
 namespace {

@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include "formats/formats.h"
-#include "storage/ingest/array_source.h"
 #include "storage/ingest/files/kaldi_table.h"
+#include "storage/ingest/sources/array_source.h"
 
 namespace batchwright {
 namespace {

@@ -1,7 +1,7 @@
 #include <array>
 
-#include "storage/ingest/array_source.h"
 #include "storage/ingest/files/npy.h"
+#include "storage/ingest/sources/array_source.h"
 
 namespace batchwright {
 namespace {

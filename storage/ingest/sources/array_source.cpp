@@ -1,4 +1,4 @@
-#include "storage/ingest/array_source.h"
+#include "storage/ingest/sources/array_source.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
