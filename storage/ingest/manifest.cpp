@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <initializer_list>
@@ -23,45 +24,46 @@ const json::value* find(const json::object& line, std::string_view name) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-std::string shown(const json::value& value) {
+std::string short_form(const json::value& value) {
   constexpr std::size_t kMost = 60;
   const std::string text = json::serialize(value);
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
-Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+Error bad_line(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
 
 /// The first of some members, which must be a text. Empty: none is there.
-Result<std::optional<std::string>> text_of(const json::object& line,
-                                           std::initializer_list<std::string_view> names) {
+Result<std::optional<std::string>> member_text(const json::object& line,
+                                               std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const json::value* value = find(line, name);
     if (value == nullptr) continue;
     if (value->is_string()) return std::optional(std::string(value->get_string()));
-    return wrong(fmt::format("{}: found {}, allowed: a text", name, shown(*value)));
+    return bad_line(fmt::format("{}: found {}, allowed: a text", name, short_form(*value)));
   }
   return std::optional<std::string>();
 }
 
 /// A number of seconds. Empty: it is not there.
-Result<std::optional<double>> seconds_of(const json::object& line, std::string_view name) {
+Result<std::optional<double>> member_seconds(const json::object& line, std::string_view name) {
   const json::value* value = find(line, name);
   if (value == nullptr) return std::optional<double>();
   const double seconds = value->is_number() ? value->to_number<double>() : -1;
   if (seconds >= 0 && std::isfinite(seconds)) return std::optional(seconds);
-  return wrong(fmt::format("{}: found {}, allowed: seconds, 0 and up", name, shown(*value)));
+  return bad_line(
+      fmt::format("{}: found {}, allowed: seconds, 0 and up", name, short_form(*value)));
 }
 
-Result<SoundPart> part_of(const json::object& line) {
-  const auto offset = seconds_of(line, "offset");
+Result<SoundPart> sound_part_of(const json::object& line) {
+  const auto offset = member_seconds(line, "offset");
   if (!offset) return offset.error();
-  const auto duration = seconds_of(line, "duration");
+  const auto duration = member_seconds(line, "duration");
   if (!duration) return duration.error();
   SoundPart part;
   part.begin = offset->value_or(0);
   if (*duration) part.end = part.begin + **duration;
   if (part.end > part.begin) return part;
-  return wrong("duration: found 0, allowed: above 0");
+  return bad_line("duration: found 0, allowed: above 0");
 }
 
 /// Takes lines into a manifest.
@@ -75,41 +77,55 @@ class ManifestReader {
   Result<void> take(std::size_t number, std::string_view text) {
     if (text.find_first_not_of(" \t") == text.npos) return {};
     if (auto taken = take_line(number, text); !taken) {
-      return wrong(fmt::format("line {}: {}", number, taken.error().message));
+      return bad_line(fmt::format("line {}: {}", number, taken.error().message));
     }
     return {};
   }
 
   Result<Manifest> done() {
-    if (made_.files.empty()) return wrong("no line in it");
+    if (made_.files.empty()) return bad_line("no line in it");
     for (const auto& [label, names] : made_.labels) {
-      if (names.empty()) return wrong(fmt::format("no line has \"{}\"", printable(label)));
+      if (names.empty()) return bad_line(fmt::format("no line has \"{}\"", printable(label)));
     }
     if (has_text_) made_.texts = std::move(texts_);
+    lay_parts_together();
     return std::move(made_);
   }
 
  private:
+  /// Each file's parts stand where its first one does: what is opened is kept for those that
+  /// follow.
+  void lay_parts_together() {
+    std::unordered_map<std::string, std::size_t> first;
+    for (std::size_t i = 0; i < made_.files.size(); ++i) {
+      first.emplace(made_.files[i].path.string(), i);
+    }
+    std::stable_sort(made_.files.begin(), made_.files.end(),
+                     [&first](const SourceFile& a, const SourceFile& b) {
+                       return first.at(a.path.string()) < first.at(b.path.string());
+                     });
+  }
+
   Result<void> take_line(std::size_t number, std::string_view text) {
     boost::system::error_code failed;
     const json::value value = json::parse(text, failed);
-    if (failed) return wrong(fmt::format("it is not JSON: {}", failed.message()));
+    if (failed) return bad_line(fmt::format("it is not JSON: {}", failed.message()));
     if (!value.is_object()) {
-      return wrong(fmt::format("found {}, allowed: an object", shown(value)));
+      return bad_line(fmt::format("found {}, allowed: an object", short_form(value)));
     }
     const json::object& line = value.get_object();
-    auto path = text_of(line, {"audio_filepath", "audio_filename", "path", "audio"});
+    auto path = member_text(line, {"audio_filepath", "audio_filename", "path", "audio"});
     if (!path) return path.error();
     if (!*path || (*path)->empty()) {
-      return wrong("it names no file; allowed: audio_filepath, audio_filename, path or audio");
+      return bad_line("it names no file; allowed: audio_filepath, audio_filename, path or audio");
     }
-    auto part = part_of(line);
+    auto part = sound_part_of(line);
     if (!part) return part.error();
     auto key = key_of(line);
     if (!key) return key.error();
     const auto [before, is_new] = lines_.emplace(*key, number);
     if (!is_new) {
-      return wrong(
+      return bad_line(
           fmt::format("key \"{}\" is that of line {}, too", printable(*key), before->second));
     }
     if (auto said = take_texts(line, *key); !said) return said;
@@ -117,22 +133,26 @@ class ManifestReader {
     return {};
   }
 
-  Result<std::string> key_of(const json::object& line) const {
+  Result<std::string> key_of(const json::object& line) {
     const json::value* value = find(line, key_.empty() ? "id" : key_);
-    if (value == nullptr && key_.empty()) return std::to_string(made_.files.size());
-    if (value == nullptr) return wrong(fmt::format("no \"{}\" for the key", printable(key_)));
+    if (value == nullptr && key_.empty()) {
+      made_.numbered = true;
+      return std::to_string(made_.files.size());
+    }
+    if (value == nullptr) return bad_line(fmt::format("no \"{}\" for the key", printable(key_)));
     if (value->is_string() && !value->get_string().empty()) return std::string(value->get_string());
     if (value->is_int64() || value->is_uint64()) return json::serialize(*value);
-    return wrong(fmt::format("key: found {}, allowed: a text or a whole number", shown(*value)));
+    return bad_line(
+        fmt::format("key: found {}, allowed: a text or a whole number", short_form(*value)));
   }
 
   Result<void> take_texts(const json::object& line, const std::string& key) {
-    auto said = text_of(line, {"text", "normalized_text"});
+    auto said = member_text(line, {"text", "normalized_text"});
     if (!said) return said.error();
     has_text_ = has_text_ || *said;
     texts_.emplace(key, said->value_or(""));
     for (auto& [label, names] : made_.labels) {
-      auto name = text_of(line, {label});
+      auto name = member_text(line, {label});
       if (!name) return name.error();
       if (*name) names.emplace(key, **name);
     }

@@ -15,9 +15,10 @@ namespace batchwright {
 
 /// What a manifest of JSON lines lists: files of sound or parts of them, with texts and labels.
 struct Manifest {
-  std::vector<SourceFile> files;        ///< In the order of the lines.
+  std::vector<SourceFile> files;        ///< In the order of the lines; parts of a file together.
   std::optional<Texts> texts;           ///< By key; empty: no line has one.
   std::map<std::string, Texts> labels;  ///< By member, then by key; a line may lack it.
+  bool numbered = false;                ///< Some key is the number of a line.
 };
 
 /// Reads a manifest with one object a line, as NeMo's (nemo/collections/common/parts/preprocessing/

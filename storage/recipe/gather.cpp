@@ -134,6 +134,7 @@ RecipeSettings without_draws(const RecipeSettings& settings) {
   plain.features = settings.features;
   plain.options = settings.options;
   plain.field = settings.field;
+  plain.dc_offset_removed = settings.dc_offset_removed;
   plain.max_seconds = settings.max_seconds;
   return plain;
 }

@@ -104,6 +104,7 @@ Result<void> Recipe::open_sound(const Snapshot& of) {
   for (const auto& [name, text] : front_end_->settings()) {
     made_by_ += fmt::format("{} = {}\n", name, text);
   }
+  if (data_.settings.dc_offset_removed) made_by_ += "dc_offset = remove\n";
   return {};
 }
 

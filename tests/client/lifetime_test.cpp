@@ -210,7 +210,7 @@ TEST_CASE("client: a forked child is told so, and the parent goes on undisturbed
     bw_subscription* other = nullptr;
     const bw_subscribe_options options = train();
     return bw_next(subscription.get(), kLong, &raw, nullptr) == BW_FORKED &&
-           std::string(bw_error_message()).find("connect anew") != std::string::npos &&
+           std::string(bw_error_message()).find("open its own connection") != std::string::npos &&
            bw_subscribe(connection.get(), &options, &other) == BW_FORKED &&
            last_value(batch) == FakeDaemon::value(0, 1, 1, 1) &&
            bw_release(batch.release()) == BW_FORKED &&

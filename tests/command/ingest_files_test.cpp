@@ -96,4 +96,12 @@ TEST_CASE("command: a manifest of JSON lines becomes a dataset with texts and la
   const auto encoded = run({program("batchwright"), "ingest", "jsonl", manifest, "--into",
                             folder / "encoded", "--store", "encoded"});
   CHECK(encoded.code == 2);
+  const auto resumed = run({program("batchwright"), "ingest", "jsonl", manifest, "--into",
+                            folder / "out", "--store", "pcm", "--label", "lang", "--resume"});
+  CHECK(resumed.code == 1);
+  CHECK(contains(resumed.err, "--key MEMBER"));
+  const auto excluded = run({program("batchwright"), "ingest", "jsonl", manifest, "--into",
+                             folder / "few", "--store", "pcm", "--exclude", "hello-world.wav"});
+  CHECK(excluded.code == 0);
+  CHECK(contains(excluded.out, "left out: 2 lines by --exclude"));
 }

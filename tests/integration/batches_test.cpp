@@ -188,7 +188,7 @@ TEST_CASE("integration: a corrupt record stops the feed with its key, or is left
       CHECK(status == BW_END);
       CHECK(sequences == daemon.lengths().size() - 1);
       CHECK(daemon.counter("sequences_skipped") == 1);
-      CHECK(daemon.process().err().find("sequence 31 is left out") != std::string::npos);
+      CHECK(daemon.process().err().find("sequence 31 skipped") != std::string::npos);
     }
     CHECK(daemon.process().running());
   }

@@ -29,7 +29,7 @@ def in_child(act):
 
 
 def refuses(call):
-    with pytest.raises(batchwright.ForkedError, match="connect anew"):
+    with pytest.raises(batchwright.ForkedError, match="open its own connection"):
         call()
 
 

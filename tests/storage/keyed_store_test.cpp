@@ -141,4 +141,8 @@ TEST_CASE("storage: keyed store: an environment with other tables is refused, an
   refused(folder / "store", "three");
   make_small_dataset(folder / "dataset", {3, 4});
   refused(folder / "dataset", "keys");
+  constexpr const char* kOfDataset[] = {"meta", "sequences", "keys", "lengths"};
+  const auto other_keys = KeyedStore::open("store", folder / "dataset", kOfDataset, false);
+  REQUIRE_FALSE(other_keys);
+  CHECK(other_keys.error().code == ErrorCode::unsupported_version);
 }

@@ -231,8 +231,8 @@ typedef struct bw_subscribe_options {
      come again at their place. 0 to BW_MAX_WORST_FIRST; of each server. */
   uint32_t worst_first;
   uint32_t reserved; /* 0 */
-  /* 1: its batches may be written to: they are mapped privately, or are copies, which a thread
-   * makes ahead, and whose memory is kept until bw_unsubscribe. No other subscription sees what is
+  /* 1: its batches may be written to: each is a copy, which a thread makes ahead, in memory for as
+   * many as are held and one, kept until bw_unsubscribe. No other subscription sees what is
    * written, and it is lost with bw_release. 0: a write is a fault. */
   uint32_t writable;
   /* For BW_SHARDED: how many of the ranks are on this host, whose daemon keeps a slot for each. 0:

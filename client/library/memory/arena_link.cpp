@@ -86,7 +86,7 @@ Result<std::shared_ptr<const Mapping>> ArenaLink::fetch(ArenaNumber arena,
                                                         const Deadline& deadline) {
   auto answer = ask_for_descriptor(arena, deadline);
   if (!answer) return answer.error();
-  return Mapping::map(std::move(answer->arena), answer->reply.bytes);
+  return Mapping::map(answer->arena, answer->reply.bytes);
 }
 
 Result<std::shared_ptr<const Area>> ArenaLink::fetch_area(ArenaNumber area,

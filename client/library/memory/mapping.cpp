@@ -40,15 +40,14 @@ Result<std::size_t> checked_size(const Descriptor& file, std::uint64_t bytes,
 
 }  // namespace
 
-Result<std::shared_ptr<const Mapping>> Mapping::map(Descriptor arena, std::uint64_t bytes) {
+Result<std::shared_ptr<const Mapping>> Mapping::map(const Descriptor& arena, std::uint64_t bytes) {
   // All of the file, which is longer than the arena where it lies in huge pages: of these no part
   // can be unmapped.
   const auto whole = checked_size(arena, bytes, "arena");
   if (!whole) return whole.error();
   void* start = mmap(nullptr, *whole, PROT_READ, MAP_SHARED | MAP_POPULATE, arena.get(), 0);
   if (start == MAP_FAILED) return io_error(fmt::format("mmap of an arena of {} bytes", *whole));
-  return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), *whole),
-                                         std::move(arena));
+  return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), *whole));
 }
 
 Mapping::~Mapping() { munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }

@@ -18,10 +18,10 @@ class Mapping {
  public:
   /// Maps and populates: a page costs 0.13 us here and 0.17 us when it is touched later.
   /// Errors: malformed_message (it is not of that size, or might shrink under us), io_error.
-  static Result<std::shared_ptr<const Mapping>> map(Descriptor arena, std::uint64_t bytes);
+  static Result<std::shared_ptr<const Mapping>> map(const Descriptor& arena, std::uint64_t bytes);
 
-  Mapping(std::span<const std::byte> bytes, Descriptor arena)
-      : bytes_(bytes), arena_(std::move(arena)), shown_(FaultTable::of_process().add(bytes)) {}
+  explicit Mapping(std::span<const std::byte> bytes)
+      : bytes_(bytes), shown_(FaultTable::of_process().add(bytes)) {}
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -32,7 +32,6 @@ class Mapping {
 
  private:
   std::span<const std::byte> bytes_;
-  Descriptor arena_;
   FaultTable::Entry shown_;
 };
 

@@ -88,6 +88,7 @@ void Conversation::forget_claim() {
 
 void Conversation::forget_push() {
   if (!push_) return;
+  if (push_->answer) return push_.reset();
   push_->forgotten = true;
   if (push_->sent) return push_->offer.keep_room();
   push_->offer.settle(push_->offer.first());

@@ -141,8 +141,8 @@ class Feed(Own):
         until_epoch: how many epochs a queue has, however late its workers begin; 0: no such end.
         worst_first: so many batches of the first epoch, the largest, come before all others.
         writable: True lets arrays and tensors be written to in place. No other subscription or process
-          sees what is written, and it goes with the batch. Batches that are written to are copies,
-          whose memory, for as many as are held at once, is kept until the subscription is closed.
+          sees what is written, and it goes with the batch. Each batch is a copy,
+          in memory for as many as are held at once and one, kept until the subscription is closed.
           They are not page-locked for a GPU: `to("cuda")` copies them to pinned memory first.
         timeout: seconds that `next()` and iterating wait for a batch.
         ranks_here: how many of the ranks are on this host, whose daemon keeps a slot for each. None:

@@ -39,9 +39,15 @@ class Key {
   std::array<std::byte, kBytes> bytes_;
 };
 
-/// Sets `other` to the name of a table that is none of `tables`, or has other keys. Returns a code
-/// of LMDB's.
-int find_other(MDB_txn* txn, std::span<const char* const> tables, std::string& other) {
+/// A table that is none of ours. It is found where nothing may be allocated.
+struct OtherTable {
+  std::array<char, 511> name{};  // LMDB's longest
+  std::size_t size = 0;          ///< 0: there is none.
+  bool has_our_name = false;     ///< Only its keys are others.
+};
+
+/// Looks for a table that is none of `tables`, or has other keys. Returns a code of LMDB's.
+int find_other(MDB_txn* txn, std::span<const char* const> tables, OtherTable& other) {
   MDB_dbi root = 0;
   MDB_cursor* cursor = nullptr;  // the transaction's end closes it
   int code = mdb_dbi_open(txn, nullptr, 0, &root);
@@ -59,7 +65,9 @@ int find_other(MDB_txn* txn, std::span<const char* const> tables, std::string& o
       if (code == 0) code = mdb_dbi_flags(txn, table, &kind);
     }
     if (code != 0 || kind == 0) continue;
-    other = name;
+    other.size = std::min(name.size(), other.name.size());
+    std::memcpy(other.name.data(), name.data(), other.size);
+    other.has_our_name = ours != tables.end();
     break;
   }
   return code == MDB_NOTFOUND ? 0 : code;
@@ -127,23 +135,29 @@ Result<void> KeyedStore::open_tables(std::span<const char* const> tables) {
   tables_.resize(tables.size());
   auto txn = begin(false);
   if (!txn) return txn.error();
-  std::string other;
+  OtherTable other;
   int code = call([&] { return find_other(*txn, tables, other); });
-  for (std::size_t i = 0; i < tables.size() && code == 0 && other.empty(); ++i) {
+  for (std::size_t i = 0; i < tables.size() && code == 0 && other.size == 0; ++i) {
     code = call([&] { return mdb_dbi_open(*txn, tables[i], MDB_CREATE, &tables_[i]); });
   }
-  if (code == 0 && other.empty()) {
+  if (code == 0 && other.size == 0) {
     code = call([&] { return mdb_txn_commit(*txn); });
   } else if (code != kFaulted) {
     mdb_txn_abort(*txn);
   }
   lost_ = code == kFaulted;
   if (code != 0) return error(code, "open its tables");
-  if (other.empty()) return {};
+  if (other.size == 0) return {};
+  if (other.has_our_name) {
+    return Error{ErrorCode::unsupported_version,
+                 fmt::format("{} was made by another version, with other keys: let that version "
+                             "deliver what is in it, or move the folder away",
+                             name_)};
+  }
   return Error{ErrorCode::store_unavailable,
                fmt::format("{}: found the table \"{}\" in its data.mdb, of a dataset or another "
                            "program; allowed: a folder of its own",
-                           name_, printable(other))};
+                           name_, printable(std::string(other.name.data(), other.size)))};
 }
 
 Result<MDB_txn*> KeyedStore::begin(bool reads) const {

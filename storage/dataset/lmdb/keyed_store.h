@@ -28,7 +28,7 @@ class KeyedStore {
   /// Makes the folder, and in it what is not there. `name` names it in errors.
   /// Errors: busy (another process has it), io_error (a disk that is full or broken),
   /// store_unavailable (it cannot be opened, is none of LMDB's, or has other tables, a dataset's
-  /// for one), corrupt_record, does_not_fit.
+  /// for one), unsupported_version (its keys are another version's), corrupt_record, does_not_fit.
   static Result<std::unique_ptr<KeyedStore>> open(std::string name,
                                                   const std::filesystem::path& folder,
                                                   std::span<const char* const> tables, bool synced);

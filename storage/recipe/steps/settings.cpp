@@ -97,7 +97,8 @@ bool asks_anything(const RecipeSettings& settings) {
 
 bool draws_anything(const RecipeSettings& settings) {
   const auto steps = recipe_steps();
-  return settings.speeds.size() > 1 ||
+  // An offset of one frame of one draws nothing, and is in texts that were written before.
+  return settings.keep_random || settings.speeds.size() > 1 ||
          std::any_of(steps.begin(), steps.end(), [&settings](const RowStep* step) {
            return step->draws != nullptr && step->is_asked(settings) && step->draws(settings);
          });

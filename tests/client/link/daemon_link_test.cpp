@@ -88,7 +88,7 @@ TEST_CASE("client: a daemon's absence is counted from the first loss, and told b
   one.world->pass(30s);
   one.lose("shut down");
   one.world->pass(1s);
-  CHECK(one.text_has("has been gone for 31 s (said goodbye)"));
+  CHECK(one.text_has("has been gone for 31 s (shut down)"));
   one.world->obstacle = Error{ErrorCode::io_error, "no descriptor left"};
   one.world->pass(1s);
   CHECK(one.link->tend());

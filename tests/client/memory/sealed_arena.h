@@ -30,7 +30,7 @@ class SealedArena {
     daemons_.reset(static_cast<std::byte*>(start));
     constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     REQUIRE(fcntl(file.get(), F_ADD_SEALS, kSeals) == 0);
-    auto mapped = Mapping::map(std::move(file), size());
+    auto mapped = Mapping::map(file, size());
     REQUIRE(mapped);
     mapping_ = std::move(*mapped);
   }

@@ -253,6 +253,20 @@ TEST_CASE("client: a call in slices goes on when it is made again") {
   CHECK(is(run.push(3, accepted), ErrorCode::invalid_argument));
 }
 
+TEST_CASE("client: a push that is forgotten once its answer is there holds up none after it") {
+  LiveScript run({.slice = 50ms});
+  run.holds_pushes = true;
+  std::size_t accepted = 0;
+  REQUIRE(is(run.push(1, accepted), kPending));
+  run.accept(run.pushes.back());
+  std::uint64_t version = 0;
+  REQUIRE(is(run.producer().claim(2, 1s, version), kSettled));  // and the answer comes
+  run.producer().forget();
+  run.holds_pushes = false;
+  CHECK(is(run.push(1, accepted), kSettled));
+  CHECK(accepted == 1);
+}
+
 TEST_CASE("client: a push in slices is offered once, and what is forgotten is waited for") {
   LiveScript run({.slice = 50ms});
   run.holds_pushes = true;

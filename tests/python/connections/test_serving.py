@@ -169,7 +169,7 @@ def test_a_recipe_of_its_own_has_its_own_styles(start, stored):
     (dict(cut="frames", max_frames=20), 'feed "train" is not served: .*max_frames = 20.*max_length'),
     (dict(valid="/nope/valid"), 'feed "valid" is not served: dataset /nope/valid does not exist'),
     (dict(ordr="sorted"), 'feed "ordr" is not served: .*did you mean "order", a key of the plan'),
-    (dict(features={"like": "kaldi"}), 'feed "?train"?.*steps for sound')])
+    (dict(features={"like": "kaldi"}), 'feed "?train"?.*steps need sound')])
 def test_a_feed_that_cannot_be_served_is_an_error_with_the_daemons_reason(start, stored, given, words):
     with pytest.raises(batchwright.BadConfigurationError, match=words):
         start(**{"train": stored, **given})

@@ -114,7 +114,7 @@ def joining(serve):
 def one_row(connection):
     with connection.feed("train").subscribe(timeout=served.SECONDS) as subscription:
         with subscription.next(timeout=served.SECONDS) as batch:
-            row = batch.row(0)
+            row = batch.row(numpy.int64(0))
             assert CopiedBatch(batch).row(0) == row
             return row, int(batch.lengths[0])
 

@@ -125,7 +125,7 @@ class VirtualArenas final : public ArenaSource {
     const auto file = daemon->find_arena(line_->session, arena);
     if (!file) return Error{ErrorCode::not_found, "no such arena"};
     auto mapping = Mapping::map(Descriptor(::dup(file->descriptor)), file->bytes);
-    if (mapping) onlooker_.mapped((*mapping)->bytes().data(), (*mapping)->descriptor());
+    if (mapping) onlooker_.mapped((*mapping)->bytes().data(), file->descriptor);
     return mapping;
   }
   /// As fetch(), of an area that the daemon made for this client.

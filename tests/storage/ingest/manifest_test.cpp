@@ -97,6 +97,17 @@ TEST_CASE("storage: a manifest may spell its members in other ways, and lack som
   CHECK(keyed->files[0].key == "u1");
 }
 
+TEST_CASE("storage: parts of a file stand together, and keys that are lines' numbers are told") {
+  const auto manifest = manifest_of(
+      "{\"path\": \"b\", \"offset\": 2}\n{\"path\": \"a\"}\n{\"path\": \"b\", \"id\": \"x\"}\n");
+  REQUIRE(manifest);
+  CHECK(manifest->numbered);
+  CHECK(manifest->files[0].key == "0");
+  CHECK(manifest->files[1].key == "x");
+  CHECK(manifest->files[2].key == "1");
+  CHECK_FALSE(manifest_of(R"({"path": "a", "id": "x"})")->numbered);
+}
+
 TEST_CASE("storage: a manifest that is none is refused by its line") {
   CHECK(refusal_of(manifest_of("")) == "no line in it");
   CHECK(refusal_of(manifest_of("\n  \n\t\n")) == "no line in it");
@@ -111,7 +122,7 @@ TEST_CASE("storage: a manifest that is none is refused by its line") {
   CHECK(line("\"offset\": -0.5") == "line 1: offset: found -5E-1, allowed: seconds, 0 and up");
   CHECK(line("\"offset\": \"1\"") == "line 1: offset: found \"1\", allowed: seconds, 0 and up");
   CHECK(line("\"duration\": 0") == "line 1: duration: found 0, allowed: above 0");
-  CHECK(line("\"duration\": 1e999").starts_with("line 1: it is not JSON: "));
+  CHECK(line("\"duration\": 1e999").starts_with("line 1: duration: found "));
   CHECK(line("\"text\": 3") == "line 1: text: found 3, allowed: a text");
   CHECK(line("\"id\": 1.5") == "line 1: key: found 1.5E0, allowed: a text or a whole number");
   CHECK(line("\"id\": \"\"") == "line 1: key: found \"\", allowed: a text or a whole number");

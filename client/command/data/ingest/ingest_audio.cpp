@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct AudioOptions {
   FolderOptions folder;
   std::shared_ptr<SoundOptions> sound = std::make_shared<SoundOptions>();
   fs::path segments;  ///< A table of parts of files; empty: whole files.
@@ -31,7 +31,7 @@ Result<void> cut_into_segments(const fs::path& table, ChannelChoice channels, In
   return {};
 }
 
-Result<IngestInput> open(const Options& options, const IngestOptions& common) {
+Result<IngestInput> open_audio(const AudioOptions& options, const IngestOptions& common) {
   auto input = input_of_folder(options.folder, common, audio_extensions());
   if (!input) return input;
   const ChannelChoice channels = options.sound->audio.channels;
@@ -45,17 +45,18 @@ Result<IngestInput> open(const Options& options, const IngestOptions& common) {
   return input;
 }
 
-IngestKind::Open add(CLI::App& command, const std::shared_ptr<IngestOptions>& common) {
-  const auto options = std::make_shared<Options>();
+IngestKind::Open add_audio(CLI::App& command, const std::shared_ptr<IngestOptions>& common) {
+  const auto options = std::make_shared<AudioOptions>();
   add_folder(command, options->folder, *common);
   add_ingest_options(command, *common);
+  add_sound_source_options(command, *options->sound);
   command
       .add_option("--segments", options->segments,
                   "Cut files into parts: lines key, recording, begin and end in seconds")
       ->type_name("FILE")
       ->excludes(command.get_option("--label-from-folder"));
-  add_sound_options(command, options->sound, true);
-  return [options, common] { return open(*options, *common); };
+  add_stored_sound_options(command, options->sound, true);
+  return [options, common] { return open_audio(*options, *common); };
 }
 
 }  // namespace
@@ -65,6 +66,6 @@ const IngestKind kIngestAudio = {
     "For features, files of another sample rate are refused; sound of any rates is stored with\n"
     "a rate each.\n"
     "Example: batchwright ingest audio /data/wav --into /data/train --label-from-folder",
-    add};
+    add_audio};
 
 }  // namespace batchwright

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct KaldiOptions {
   std::string table;                ///< A data folder, scp file or archive.
   std::vector<std::string> fields;  ///< NAME=TABLE
   ArrayOptions arrays;
@@ -41,7 +41,7 @@ void add_data_folder(const fs::path& folder, std::span<const std::string> exclud
 }
 
 /// The tables of all fields. Errors: invalid_argument: a folder without features.
-Result<KaldiSourceOptions> kaldi_tables(const Options& options) {
+Result<KaldiSourceOptions> kaldi_tables(const KaldiOptions& options) {
   KaldiSourceOptions kaldi;
   kaldi.arrays = options.arrays;
   std::error_code ignored;  // a table that is not there is named when it is read
@@ -69,7 +69,7 @@ Result<KaldiSourceOptions> kaldi_tables(const Options& options) {
   return kaldi;
 }
 
-Result<IngestInput> open(const Options& options, const IngestOptions& common) {
+Result<IngestInput> open_kaldi(const KaldiOptions& options, const IngestOptions& common) {
   const auto tables = kaldi_tables(options);
   if (!tables) return tables.error();
   auto kaldi = kaldi_source(*tables);
@@ -91,14 +91,14 @@ Result<IngestInput> open(const Options& options, const IngestOptions& common) {
   return input;
 }
 
-IngestKind::Open add(CLI::App& command, const std::shared_ptr<IngestOptions>& common) {
-  const auto options = std::make_shared<Options>();
+IngestKind::Open add_kaldi(CLI::App& command, const std::shared_ptr<IngestOptions>& common) {
+  const auto options = std::make_shared<KaldiOptions>();
   command.add_option("DIR|SCP|ARK", options->table, "Data folder, scp file or archive")->required();
   add_ingest_options(command, *common);
   add_array_options(command, options->arrays);
   add_several(command, "--field", options->fields, "NAME=TABLE",
               "Another field, from an scp file or an archive");
-  return [options, common] { return open(*options, *common); };
+  return [options, common] { return open_kaldi(*options, *common); };
 }
 
 }  // namespace
@@ -109,6 +109,6 @@ const IngestKind kIngestKaldi = {
     "speaker, language and gender, or are left out by --exclude. ark:FILE and scp:FILE say what\n"
     "a file is whose name does not end in .ark or .scp. Commands (...|) are never run.\n"
     "Example: batchwright ingest kaldi data/train --into /data/train --field ali=ali.scp",
-    add};
+    add_kaldi};
 
 }  // namespace batchwright

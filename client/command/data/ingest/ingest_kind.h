@@ -69,9 +69,11 @@ struct SoundOptions {
   SoundSourceOptions sound;  ///< Where it is stored as sound; channels are `audio`'s.
 };
 
-/// `may_be_encoded`: else whole files cannot be stored as they are.
-void add_sound_options(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
-                       bool may_be_encoded);
+/// Rate and channels.
+void add_sound_source_options(CLI::App& command, SoundOptions& options);
+/// Front end, and what is stored. `may_be_encoded`: whole files may be stored as they are.
+void add_stored_sound_options(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
+                              bool may_be_encoded);
 
 /// The source for files of sound; an existing dataset's rate and samples go before those of the
 /// files. Errors: those of audio_source().

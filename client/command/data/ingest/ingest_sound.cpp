@@ -33,7 +33,7 @@ void add_store(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
       ->type_name("S")
       ->check(CLI::Range(1e-3, 1e9))
       ->capture_default_str();
-  command.parse_complete_callback([&command, options, front_end] {
+  command.parse_complete_callback([&command, options, front_end, may_be_encoded] {
     options->audio.front_end = front_end->options();
     const auto refuse = [](const std::string& name, const char* with) {
       throw CLI::ValidationError(name, fmt::format("goes with --store {} only", with));
@@ -44,7 +44,9 @@ void add_store(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
           option->get_group() == "Front end" || option->check_lname("sample-rate");
       if (of_features && option->count() > 0 && !features) refuse(option->get_name(), "features");
     }
-    if (command.count("--max-seconds") > 0 && features) refuse("--max-seconds", "pcm or encoded");
+    if (command.count("--max-seconds") > 0 && features) {
+      refuse("--max-seconds", may_be_encoded ? "pcm or encoded" : "pcm");
+    };
     if (command.count("--samples") > 0 && options->store != StoreAs::pcm) {
       refuse("--samples", "pcm");
     }
@@ -83,15 +85,14 @@ SoundSourceOptions with_samples_of(const fs::path& dataset, SoundSourceOptions o
 
 }  // namespace
 
-void add_sound_options(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
-                       bool may_be_encoded) {
+void add_sound_source_options(CLI::App& command, SoundOptions& options) {
   command
-      .add_option("--sample-rate", options->audio.sample_rate,
+      .add_option("--sample-rate", options.audio.sample_rate,
                   "Rate that all files have; 0: that of the dataset, or of most files")
       ->type_name("HZ")
       ->check(CLI::Range(0, 10'000'000))
       ->capture_default_str();
-  add_choice<ChannelChoice>(command, "--channel", options->audio.channels,
+  add_choice<ChannelChoice>(command, "--channel", options.audio.channels,
                             {{"only", ChannelChoice::only},
                              {"first", ChannelChoice::first},
                              {"mix", ChannelChoice::mix},
@@ -99,6 +100,10 @@ void add_sound_options(CLI::App& command, const std::shared_ptr<SoundOptions>& o
       ->description(
           "Files of several channels: refuse the file, take the first, the mean, or each as a "
           "sequence, KEY#1, KEY#2, ...");
+}
+
+void add_stored_sound_options(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
+                              bool may_be_encoded) {
   const auto front_end = std::make_shared<FrontEndCall>();
   add_front_end(command, front_end);
   add_store(command, options, front_end, may_be_encoded);

@@ -4,6 +4,7 @@ batch of a feed that has a dataset, except for the weights of one with `order = 
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, List, NamedTuple, Optional
 
 import numpy as np
@@ -50,7 +51,7 @@ class LiveRows:
     def row(self, i: int) -> Row:
         """What a sequence that is made for row `i` names, where a live feed joins the rows of this
         batch's feed to what is pushed. Errors: NotFoundError."""
-        header = self._held().header
+        header, i = self._held().header, operator.index(i)
         if not 0 <= i < header.sequences:
             raise NotFoundError(f"row {i}; the batch has {header.sequences}")
 
