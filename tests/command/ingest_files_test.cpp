@@ -98,7 +98,7 @@ TEST_CASE("command: a manifest of JSON lines becomes a dataset with texts and la
   CHECK(encoded.code == 2);
   const auto resumed = run({program("batchwright"), "ingest", "jsonl", manifest, "--into",
                             folder / "out", "--store", "pcm", "--label", "lang", "--resume"});
-  CHECK(resumed.code == 1);
+  CHECK(resumed.code == 2);
   CHECK(contains(resumed.err, "--key MEMBER"));
   const auto excluded = run({program("batchwright"), "ingest", "jsonl", manifest, "--into",
                              folder / "few", "--store", "pcm", "--exclude", "hello-world.wav"});
