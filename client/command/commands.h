@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "client/library/batchwright/client.h"
+#include "storage/features/recipe/recipe.h"
 #include "storage/ingest/ingest.h"
-#include "storage/recipe/recipe.h"
 
 // One struct of options and one function a command. command_line.cpp fills the struct and calls
 // the function, which lives in the file named after the command and returns the exit code.

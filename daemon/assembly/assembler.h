@@ -22,7 +22,7 @@
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 #include "storage/dataset/dataset.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 

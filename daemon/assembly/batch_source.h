@@ -10,7 +10,7 @@
 
 #include "daemon/planning/planning.h"
 #include "formats/formats.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 

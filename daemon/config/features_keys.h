@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "daemon/config/keys.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 

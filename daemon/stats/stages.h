@@ -15,7 +15,8 @@ enum class Stage : std::uint8_t { readahead, fetch, assemble, wait_for_slot, del
 
 inline constexpr std::size_t kStages = static_cast<std::size_t>(Stage::count);
 
-/// The groups of steps by which a recipe makes a row of sound or features; storage/recipe has them.
+/// The groups of steps by which a recipe makes a row of sound or features; storage/features/recipe
+/// has them.
 enum class MakeStep : std::uint8_t {
   decode,
   resample,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/sound/sound.h"
+#include "storage/features/sound/sound.h"
 
 namespace batchwright {
 

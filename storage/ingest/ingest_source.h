@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
+#include "storage/features/sound/sound.h"
 #include "storage/ingest/file_list.h"
 #include "storage/ingest/ordered_loader.h"
-#include "storage/sound/sound.h"
 
 namespace batchwright {
 

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "storage/recipe/recipe.h"
-#include "storage/sound/sound.h"
+#include "storage/features/recipe/recipe.h"
+#include "storage/features/sound/sound.h"
 #include "tests/bench/words.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 #include "tests/bench/words.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/planning/planning.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 #include "tests/support/lengths_only.h"
 
 // How long an epoch's plan takes where every sequence has one of three speeds, and so another

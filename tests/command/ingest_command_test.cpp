@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 #include "tests/integration/daemon_process.h"
 #include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/frontend/frontend.h"
+#include "storage/features/frontend/frontend.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_bound.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "storage/sound/sound.h"
+#include "storage/features/sound/sound.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_bound.h"
 

@@ -1,6 +1,6 @@
 // A file of sound that lies in memory, decoded as recipes decode those of a dataset.
 
-#include "storage/sound/sound.h"
+#include "storage/features/sound/sound.h"
 
 #include <cmath>
 

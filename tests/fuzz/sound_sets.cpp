@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/recipe/sources/sound_set.h"
+#include "storage/features/recipe/sources/sound_set.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_bound.h"
 #include "tests/support/temporary_folder.h"

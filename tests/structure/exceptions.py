@@ -41,7 +41,7 @@ EXCEPTIONS = (
            "connecting, losing and reconnecting are one state", 44),
     Exempt("methods", "client/library/session/client_subscription.h: ClientSubscription",
            "all that is known of one subscription", 42),
-    Exempt("methods", "storage/recipe/opened_recipe.h: Recipe", "lengths, fields and text of the rows", 42),
+    Exempt("methods", "storage/features/recipe/opened_recipe.h: Recipe", "lengths, fields and text of the rows", 42),
     Exempt("forwarders", "formats/base/kernel/mutex.h: Condition",
            "clang's thread safety analysis needs a type with annotations"),
 )

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "daemon/config/config.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 

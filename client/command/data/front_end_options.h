@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/command/command_options.h"
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 
 namespace batchwright {
 

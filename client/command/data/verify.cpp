@@ -10,7 +10,7 @@
 #include "client/command/output.h"
 #include "client/command/progress.h"
 #include "storage/dataset/dataset.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 namespace {

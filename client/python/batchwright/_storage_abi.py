@@ -1,5 +1,5 @@
 """The C ABI of libbatchwright-storage, declared for ctypes: storage/dataset/c_abi/batchwright/writer.h
-and storage/frontend/c_abi/batchwright/front_end.h."""
+and storage/features/frontend/c_abi/batchwright/front_end.h."""
 
 from __future__ import annotations
 

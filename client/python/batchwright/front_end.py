@@ -8,7 +8,7 @@ serving it.
         answer(model(front_end(samples)))
 
 Conventions and options are those of `batchwright ingest audio --like` and of a feed's recipe; the
-README of storage/frontend says what each computes. Nothing is described here a second time: names
+README of storage/features/frontend says what each computes. Nothing is described here a second time: names
 and values go to the library as text, and its refusals list what is allowed.
 """
 

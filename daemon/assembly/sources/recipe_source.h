@@ -7,7 +7,7 @@
 
 #include "daemon/assembly/batch_source.h"
 #include "daemon/assembly/sources/row_cache.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 

@@ -10,7 +10,7 @@
 
 #include "daemon/assembly/memory_budget.h"
 #include "formats/formats.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "daemon/config/keys.h"
-#include "storage/frontend/frontend.h"
+#include "storage/features/frontend/frontend.h"
 #include "tests/fuzz/seeds/seeds.h"
 
 namespace batchwright::fuzz {

@@ -1,5 +1,5 @@
 """The conventions a second time, in float64 and as slowly as they read: from the formulae in
-storage/frontend/DEFINITIONS.md, with nothing of the front end's own code.
+storage/features/frontend/DEFINITIONS.md, with nothing of the front end's own code.
 
 CONVENTIONS has what each is made of; sizes are in samples, unless they end in _ms.
 """

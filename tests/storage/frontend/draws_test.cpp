@@ -1,8 +1,8 @@
-#include "storage/frontend/augment/draws.h"
+#include "storage/features/frontend/augment/draws.h"
 
-#include "storage/frontend/augment/noise.h"
-#include "storage/frontend/augment/spec_augment.h"
-#include "storage/sound/telephone.h"
+#include "storage/features/frontend/augment/noise.h"
+#include "storage/features/frontend/augment/spec_augment.h"
+#include "storage/features/sound/telephone.h"
 #include "tests/storage/frontend/golden.h"
 
 // What is drawn, against augment.json.

@@ -1,4 +1,4 @@
-#include "storage/frontend/spectrum/frame_kernel.h"
+#include "storage/features/frontend/spectrum/frame_kernel.h"
 
 #include <doctest/doctest.h>
 #include <fftw3.h>
@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "storage/frontend/spectrum/fft_plan.h"
-#include "storage/frontend/spectrum/frame_memory.h"
+#include "storage/features/frontend/spectrum/fft_plan.h"
+#include "storage/features/frontend/spectrum/frame_memory.h"
 
 using namespace batchwright;
 

@@ -2,10 +2,10 @@
 #include <map>
 #include <numeric>
 
-#include "storage/frontend/frames/aligned.h"
-#include "storage/frontend/frames/cmvn.h"
-#include "storage/frontend/frames/deltas.h"
-#include "storage/frontend/frames/stacking.h"
+#include "storage/features/frontend/frames/aligned.h"
+#include "storage/features/frontend/frames/cmvn.h"
+#include "storage/features/frontend/frames/deltas.h"
+#include "storage/features/frontend/frames/stacking.h"
 #include "tests/storage/frontend/golden.h"
 
 // What is done with frames behind the features, against postprocess.json.

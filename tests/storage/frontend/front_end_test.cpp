@@ -1,4 +1,4 @@
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 
 // Every convention against what its own program gives: tests/data/frontend/README.md.
 

@@ -1,4 +1,4 @@
-#include "storage/frontend/lengths.h"
+#include "storage/features/frontend/lengths.h"
 
 #include "tests/storage/frontend/golden.h"
 

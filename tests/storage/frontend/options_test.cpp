@@ -1,4 +1,4 @@
-#include "storage/frontend/options.h"
+#include "storage/features/frontend/options.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 
 using namespace batchwright;
 

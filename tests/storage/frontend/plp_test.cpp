@@ -5,7 +5,7 @@
 #include <numbers>
 #include <vector>
 
-#include "storage/frontend/front_end.h"
+#include "storage/features/frontend/front_end.h"
 #include "tests/storage/frontend/golden.h"
 
 using namespace batchwright;

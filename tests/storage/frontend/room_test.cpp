@@ -1,8 +1,8 @@
-#include "storage/frontend/augment/room.h"
+#include "storage/features/frontend/augment/room.h"
 
 #include <limits>
 
-#include "storage/frontend/augment/samples.h"
+#include "storage/features/frontend/augment/samples.h"
 #include "tests/storage/frontend/golden.h"
 
 // Reverberation, dither, and whole samples.

@@ -4,7 +4,7 @@
     second_draws.py check FOLDER    compares augment.json and draws.json with what it computes
     second_draws.py write FILE      writes draws.json
 
-It is written from storage/frontend/DEFINITIONS.md and storage/recipe/README.md alone, and shares no
+It is written from storage/features/frontend/DEFINITIONS.md and storage/features/recipe/README.md alone, and shares no
 code with the first. Ends with 1 and names the first difference. Needs nothing but Python.
 """
 

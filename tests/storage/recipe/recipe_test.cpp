@@ -1,4 +1,4 @@
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 #include <doctest/doctest.h>
 

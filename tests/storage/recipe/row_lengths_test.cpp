@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "storage/recipe/step_table.h"
+#include "storage/features/recipe/step_table.h"
 #include "tests/storage/recipe/sound_dataset.h"
 #include "tests/support/lengths_only.h"
 #include "tests/support/no_threads.h"

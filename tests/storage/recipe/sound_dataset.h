@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "storage/dataset/dataset.h"
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 
 namespace batchwright::test {
 

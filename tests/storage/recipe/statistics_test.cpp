@@ -1,6 +1,6 @@
 // The file of sums for CMVN: what is damaged, and how it is replaced.
 
-#include "storage/recipe/sources/statistics.h"
+#include "storage/features/recipe/sources/statistics.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

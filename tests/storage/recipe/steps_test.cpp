@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/recipe/recipe.h"
+#include "storage/features/recipe/recipe.h"
 #include "tests/storage/recipe/sound_dataset.h"
 #include "tests/support/temporary_folder.h"
 

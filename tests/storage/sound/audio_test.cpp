@@ -1,4 +1,4 @@
-#include "storage/sound/audio.h"
+#include "storage/features/sound/audio.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include "storage/sound/resampler.h"
+#include "storage/features/sound/resampler.h"
 
 #include <numbers>
 
-#include "storage/sound/telephone.h"
+#include "storage/features/sound/telephone.h"
 #include "tests/storage/frontend/golden.h"
 
 // Other rates and speeds, and the telephone.

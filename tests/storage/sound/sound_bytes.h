@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/sound/sound.h"
+#include "storage/features/sound/sound.h"
 #include "tests/storage/ingest/encode.h"
 #include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"

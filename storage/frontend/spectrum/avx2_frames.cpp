@@ -1,9 +1,0 @@
-#include "storage/frontend/spectrum/convolution_loops.h"
-
-namespace batchwright {
-
-extern const FrameKernel kAvx2Frames;
-const FrameKernel kAvx2Frames{"avx2",      widen_samples, cut_frames,   power_of,   roots_of,
-                              weigh_bands, logs_of,       transform_of, inverse_of, filter_columns};
-
-}  // namespace batchwright
