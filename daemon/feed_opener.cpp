@@ -55,7 +55,7 @@ void FeedOpener::look() {
     configured.insert(feed.served.name);
     if (server_.find_feed(feed.served.name) != nullptr) retries_.served(feed.served.name, now);
   }
-  // A feed that a reload took away is forgotten, and begins anew should it come back.
+  // A feed that a reload took away is forgotten, and begins again should it come back.
   retries_.keep(configured);
   for (const UnavailableFeed& feed : server_.absent()) {
     // A feed that waits for its next try has had its reason reported.

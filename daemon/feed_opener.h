@@ -53,7 +53,7 @@ class FeedOpener {
     std::string feed;
     std::size_t place = 0;  ///< In the file.
     Clock::time_point began = Clock::now();
-    bool given_up = false;  ///< The loop's: nobody waits for the outcome.
+    bool given_up = false;  ///< The loop's: no call waits for the outcome.
     std::optional<Result<PreparedFeed>> made = {};
     std::binary_semaphore over{0};  ///< The thread has let go of `made`.
   };

@@ -14,7 +14,7 @@ std::string memory_shortage(std::uint64_t feeds, const MemoryRoom& room);
 
 /// Gives back the memory of what only the start needed: code of this program and its libraries
 /// that was read and is shared with the page cache, and heap that is free. Code that is used again
-/// is mapped anew out of the page cache, in windows of 64 KiB; that takes microseconds, once.
+/// is mapped again out of the page cache, in windows of 64 KiB; that takes microseconds, once.
 /// Threads: any.
 void let_start_memory_go();
 

@@ -32,7 +32,7 @@ std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
-      // The quotes end, a quote stands escaped, and they begin anew.
+      // The quotes end, a quote stands escaped, and they begin again.
       out += "'\\''";
     } else {
       out += c;

@@ -13,7 +13,7 @@ void print_json_line(const boost::json::value& value);
 std::string json_text(const boost::json::value& value);
 
 /// Sends on what was printed, so that another program sees the line now. Throws std::system_error
-/// where standard output takes no more: a command that goes on for ever ends by that.
+/// where standard output takes no more: a command that goes on forever ends by that.
 void flush_output();
 
 /// The exit code of a command that ended with `code`: kFailed, and a line on stderr, when not all

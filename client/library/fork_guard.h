@@ -9,7 +9,7 @@ namespace batchwright {
 /// The daemon takes a client for alive as long as its connections are open. A child that inherited
 /// them (a DataLoader's worker, say) would keep a dead trainer's batches from coming back.
 /// A descriptor that stands for something else by then, as one that ZeroMQ has closed and the
-/// program got anew, is left alone.
+/// program got again, is left alone.
 /// Threads: any.
 class ForkGuard {
  public:

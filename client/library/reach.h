@@ -9,7 +9,7 @@
 namespace batchwright {
 
 /// What keeps this process from a daemon's Unix socket, where that can be seen without asking the
-/// daemon. ZeroMQ says nothing of it, and tries again for ever.
+/// daemon. ZeroMQ says nothing of it, and tries again forever.
 ///
 /// Errors: io_error when this user may not write to the socket or not search a folder on the way,
 /// with user, mode, owner and what to do; invalid_argument for a relative path whose folder is not

@@ -78,7 +78,7 @@ class FairQueue {
     unsigned lost = 0;                 ///< Threads that its jobs do not give back.
     std::chrono::nanoseconds used{0};  ///< Threads' time; it decides the place in line.
     std::chrono::nanoseconds used_at_done{0};
-    std::chrono::nanoseconds job{0};  ///< What one takes, of late.
+    std::chrono::nanoseconds job{0};  ///< What one takes, recently.
     Time last_put{};
     FeedShare share;
 

@@ -77,7 +77,7 @@ FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
                   a.served.plan.order_file == b.served.plan.order_file,
               "what plan.order_file has");
   compare_recipes(a.served.features, b.served.features, anew);
-  // One key that needs the feed anew makes it anew, whatever else has changed.
+  // One key that needs another feed is enough, whatever else has changed.
   const std::string between = in_place.empty() || anew.empty() ? "" : ", ";
   return {a.served.name, anew.text() + between + in_place.text(), anew.empty()};
 }

@@ -15,7 +15,7 @@ namespace batchwright {
 /// What a reload does with a key whose value has changed.
 enum class Applies : std::uint8_t {
   in_place,  ///< Takes up the new value; no subscription ends.
-  anew,      ///< Replaces the feed; its clients subscribe anew by themselves.
+  anew,      ///< Replaces the feed; its clients subscribe again by themselves.
   restart    ///< Refuses the file: only a daemon that starts takes the value up.
 };
 

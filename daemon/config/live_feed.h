@@ -14,7 +14,7 @@ namespace batchwright {
 LiveFeedSettings default_live_feed();
 
 /// The rows of a live feed alone: of [[feed]] itself, and of [feed.live]. The keys of LiveLimits
-/// apply in place; for the others the pool is made anew.
+/// apply in place; for the others the pool is made again.
 std::span<const Key<LiveFeedSettings>> live_feed_keys();
 std::span<const Key<LiveFeedSettings>> live_keys();
 /// The table [feed.fields], which has a row and its own reader.

@@ -28,8 +28,8 @@ struct ConfigSource {
   std::filesystem::path file = {};
   /// Where the sockets of clients and pages lie; empty: at their defaults.
   std::filesystem::path folder = {};
-  /// With `folder`: the pages are at a free port of the loopback, too, below a path that nobody can
-  /// guess.
+  /// With `folder`: the pages are at a free port of the loopback, too, below a path that no program
+  /// can guess.
   bool private_page = false;
   Severity log_level = DaemonConfig().log_level;
 };

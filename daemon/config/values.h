@@ -104,7 +104,7 @@ struct FeedConfig {
   /// How often a record's CRC-32C is checked.
   VerifyRecords verify = VerifyRecords::once;
   /// Which file feed.plan.order_file is, as load_config() found it: a reload of the same settings
-  /// opens the feed anew where it is another one. Empty: there is none. No key.
+  /// opens the feed again where it is another one. Empty: there is none. No key.
   std::string order_file_state;
   /// How the delivery room serves it: the other keys, and [daemon]'s queue_grace.
   FeedSettings served;

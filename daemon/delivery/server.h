@@ -55,7 +55,7 @@ class Server {
   /// Lists feeds in the order of these names.
   void arrange(const std::vector<std::string>& names) { feeds_.arrange(names); }
   /// Replaces the feed with this name. Its subscriptions are refused with `disconnected` and the
-  /// reason: their clients subscribe anew, from where they are. What clients hold stays readable.
+  /// reason: their clients subscribe again, from where they are. What clients hold stays readable.
   Feed& replace_feed(FeedSettings settings, FeedResources resources, const std::string& why);
   /// Removes a feed: its subscriptions are refused with `not_found` and its name.
   void remove_feed(std::string_view name);

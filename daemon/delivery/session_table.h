@@ -25,7 +25,7 @@ struct Session {
   std::optional<PeerCredentials> user;  ///< The user of an `ipc://` peer.
   bool bound = false;                   ///< Has its connection to the arena socket.
   bool lost = false;                    ///< That connection has ended, and the process with it.
-  bool returning = false;               ///< Its client has said Hello anew.
+  bool returning = false;               ///< Its client has said Hello again.
   bool leaving = false;                 ///< Said Bye, and so holds nothing and does not come back.
 
   SessionId id() const { return client.session; }

@@ -8,7 +8,7 @@
 namespace batchwright {
 
 /// A text that is kept for a moment, so that readers which ask again and again take little of the
-/// loop: it is made anew when it is asked for and the kept one is older than kKept.
+/// loop: it is made again when it is asked for and the kept one is older than kKept.
 ///
 /// Threads: the loop's only.
 class CachedResponse {
@@ -29,7 +29,7 @@ class CachedResponse {
   std::function<std::string()> make_;
   std::function<Clock::time_point()> now_;
   std::string text_;
-  Clock::time_point end_ = Clock::time_point::min();  ///< The text is made anew from then on.
+  Clock::time_point end_ = Clock::time_point::min();  ///< The text is made again from then on.
 };
 
 }  // namespace batchwright

@@ -16,7 +16,7 @@
 namespace batchwright {
 
 /// One stream of server-sent events and its readers. An event is made once for all readers, and
-/// none while there are none. Each event says everything anew, so slow readers may miss some.
+/// none while there are none. Each event says everything again, so slow readers may miss some.
 ///
 /// Lifetime: `loop` and `log` outlive it; nothing of it is called once it is gone.
 /// Threads: the loop's only.

@@ -227,7 +227,7 @@ void LivePool::handle(const LiveEnd&) {
   for (const auto& [arrival, id] : begun) close_group(id);
 }
 
-/// What is here stays, and what waits is judged anew.
+/// What is here stays, and what waits is judged again.
 void LivePool::handle(const LimitsChanged& changed) {
   const LiveLimits before = settings_;
   static_cast<LiveLimits&>(settings_) = changed.limits;

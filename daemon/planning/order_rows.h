@@ -62,7 +62,7 @@ inline constexpr std::size_t kMostOrderLineBytes = std::size_t{1} << 24;
 /// names.find.
 Result<OrderRows> parse_order(std::string_view text, std::string file, const OrderNames& names);
 
-/// Computes the hashes anew, after weights have changed. They say nothing of the file's name, nor
+/// Computes the hashes again, after weights have changed. They say nothing of the file's name, nor
 /// of whether it has keys or ordinals.
 void note_hashes(OrderRows& order);
 

@@ -53,7 +53,7 @@ PlanHistograms plan_histograms(const EpochPlan& plan, std::uint32_t bars);
 struct Randomness {
   double shared_again = 0;      ///< Measured; 0 when no two sequences shared a batch.
   double shared_by_chance = 0;  ///< The same for batches of the same sizes, filled at random.
-  /// chance / measured, at most 1: 1 is a random order, 0 the same batches for ever.
+  /// chance / measured, at most 1: 1 is a random order, 0 the same batches forever.
   double figure() const;
 };
 

@@ -46,7 +46,7 @@ std::string describe(const PreparedConfig& ready) {
   if (!ready.mended.empty()) {
     parts.push_back(fmt::format("opened anew {}", fmt::join(ready.mended, ", ")));
   }
-  // A feed that was opened anew with the same keys is among the unchanged, and is told once.
+  // A feed that was opened again with the same keys is among the unchanged, and is told once.
   std::size_t unchanged = changes.unchanged;
   for (const std::string& name : ready.mended) unchanged -= is_unchanged(changes, name) ? 1 : 0;
   for (const auto& [name, why] : ready.stale) {

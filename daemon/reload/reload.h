@@ -37,7 +37,7 @@ struct PreparedConfig {
   std::vector<PreparedFeed> feeds;            ///< Added and replaced.
   std::vector<std::string> mended;            ///< Those of them that had failed.
   std::map<std::string, Error> still_failed;  ///< Feeds that could not be mended, and why.
-  /// Feeds whose dataset is another by now, and in what way. They are put away, and opened anew
+  /// Feeds whose dataset is another by now, and in what way. They are put away, and opened again
   /// once nothing reads the old files: a process has those of one folder open once.
   std::map<std::string, std::string> stale;
 };

@@ -107,7 +107,7 @@ class Preparation {
     const auto& changed = ready_.changes.changed;
     // Failed, and not in the new file: it is removed.
     if (find_feed(ready_.config, name) == nullptr || ready_.stale.contains(name)) return;
-    // change() has made it anew.
+    // change() has made it again.
     if (std::any_of(changed.begin(), changed.end(), [&name](const FeedChange& change) {
           return change.name == name && !change.in_place;
         })) {

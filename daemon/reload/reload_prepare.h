@@ -16,7 +16,7 @@ namespace batchwright {
 struct ReloadRequest {
   ConfigSource source;
   Config running;
-  std::set<std::string> failed;  ///< Feeds that no longer serve: they are opened anew.
+  std::set<std::string> failed;  ///< Feeds that no longer serve: they are opened again.
   /// What has become of the files that the feeds read which are not absent, as far as their file
   /// systems said so in time.
   std::map<std::string, DatasetStanding> standing;

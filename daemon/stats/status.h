@@ -76,7 +76,7 @@ struct UndoneStats {
   Epoch epoch;
   std::uint64_t index = 0;
   std::uint32_t times = 0;  ///< That it was begun and not done.
-  bool set_aside = false;   ///< It is given to nobody any more.
+  bool set_aside = false;   ///< It is no longer given.
 };
 
 /// Its first batches are being assembled; they are there; it no longer serves.
@@ -131,7 +131,7 @@ struct FeedStatus {
   std::uint32_t active = 0;        ///< Subscriptions that can still wait or be waited for.
   std::size_t slots_to_set = 0;    ///< With how many all could go on that wait for a slot now.
   std::size_t orphaned_slots = 0;  ///< Held by processes whose sessions have ended.
-  // Of its last seconds; whoever takes samples adds these.
+  // Of its last seconds; what takes samples adds these.
   Rates rates;
   const std::deque<PastRate>* past = nullptr;  ///< Lives as long as the call; null: there is none.
   Verdict verdict;
@@ -142,8 +142,8 @@ struct ReadDiskStats {
   std::string device;                 ///< "MAJOR:MINOR".
   std::uint64_t under_way_bytes = 0;  ///< Asked for, and not there yet.
   std::uint64_t window_bytes = 0;     ///< Most that is under way at a time.
-  double bytes_per_second = 0.0;      ///< Best of late.
-  double latency_seconds = 0.0;       ///< Shortest of one read, of late.
+  double bytes_per_second = 0.0;      ///< Best recently.
+  double latency_seconds = 0.0;       ///< Shortest of one read, recently.
 };
 
 /// What is brought into memory before it is assembled.

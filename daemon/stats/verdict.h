@@ -121,7 +121,7 @@ class FeedWindow {
   /// Rates of so many samples are kept.
   static constexpr std::size_t kPast = 120;
 
-  /// A sample that is smaller than the one before begins anew: it is of another feed.
+  /// A sample that is smaller than the one before begins again: it is of another feed.
   void add(const FeedSample& sample);
 
   Rates rates() const;

@@ -21,14 +21,14 @@ enum class ErrorCode : std::uint16_t {
   schema_mismatch = 7,        ///< The value does not fit the dataset's schema.
   unsupported_version = 8,    ///< Bytes of a version this program does not know. Upgrade one side.
   does_not_fit = 9,           ///< More memory or room is needed than allowed. Raise the limit.
-  fingerprint_mismatch = 10,  ///< The plan is not the one the caller had. Start anew knowingly.
+  fingerprint_mismatch = 10,  ///< The plan is not the one the caller had. Start again knowingly.
   malformed_message = 11,     ///< Bytes from a peer fail verification. Count, answer, drop.
   timed_out = 12,             ///< Nothing came within the time limit. Wait again, or give up.
   disconnected = 13,          ///< The peer is gone. Connect again.
   io_error = 14,              ///< The operating system refused. The message names the call.
   infeasible = 15,            ///< No plan can meet these settings. The message gives the range.
   unsupported = 16,           ///< This build or machine cannot do it.
-  forked = 17,                ///< Called in a forked child. Connect anew in the child.
+  forked = 17,                ///< Called in a forked child. Connect again in the child.
   busy = 18,                  ///< Another thread is in this call. Use one object per thread.
   internal = 19,              ///< A broken promise of our own. Report it.
 };

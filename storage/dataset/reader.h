@@ -142,7 +142,7 @@ class Dataset {
   /// back the history reaches. Costs as much as snapshot().
   /// Errors: not_found, which says what the dataset has; those of snapshot().
   virtual Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) = 0;
-  /// How many commits each shard remembers beside its newest, but for those without sequences.
+  /// How many commits each shard remembers beside its newest, except for those without sequences.
   /// Errors: those of snapshot().
   virtual Result<std::vector<std::size_t>> earlier_commits() = 0;
   /// The dataset with each shard so many commits behind its newest: one number a shard, at most

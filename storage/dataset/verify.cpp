@@ -134,7 +134,7 @@ Result<Found> ShardCheck::read(std::uint64_t ordinal) const {
   if (!*in_map) return in_map->error();
   std::vector<std::byte> copy((*bytes)->size());
   if (!copy_from_map(copy, **bytes)) return transaction_.environment().fault();
-  // Parsed anew: the view into the map faults where the map does, the copy never.
+  // Parsed again: the view into the map faults where the map does, the copy never.
   const auto record = RecordView::parse(schema_, copy);
   if (!record) return record.error();
   Found found;

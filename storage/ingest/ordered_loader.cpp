@@ -52,7 +52,7 @@ OrderedLoader::~OrderedLoader() {
   threads_.clear();  // joins
 }
 
-/// The item that is due may always begin: else one above the bound would wait for ever.
+/// The item that is due may always begin: else one above the bound would wait forever.
 bool OrderedLoader::may_begin() const {
   if (begun_ == handed_out_) return true;
   return begun_ < handed_out_ + window_.size() && held_bytes_ < most_bytes_;

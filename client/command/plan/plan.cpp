@@ -200,7 +200,7 @@ json::object report_json(const Planned& planned, Epoch epoch) {
 /// The batches as lists, each of what `print_row` prints. Written as it goes: a plan may be large.
 template <class PrintRow>
 void print_batches(const EpochPlan& plan, const PrintRow& print_row) {
-  // Filled anew for each batch, with the memory of the last one.
+  // Filled again for each batch, with the memory of the last one.
   std::vector<Row> rows;
   for (std::uint64_t index = 0; index < plan.batches(); ++index) {
     plan.rows(BatchIndex{index}, rows);

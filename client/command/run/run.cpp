@@ -56,7 +56,7 @@ std::string daemon_program() {
 /// a parent that ignores SIGCHLD the kernel would take the children's ends away.
 void take_signals(const sigset_t& awaited) {
   ::signal(SIGCHLD, SIG_DFL);
-  ::signal(SIGPIPE, SIG_IGN);  // who reads standard error may end before the command
+  ::signal(SIGPIPE, SIG_IGN);  // the reader of standard error may end before the command
   ::sigprocmask(SIG_SETMASK, &awaited, nullptr);
 }
 
@@ -201,7 +201,7 @@ class Run {
     }
   }
 
-  /// In order, or after kEndTime by force: who waits for this process may be about to kill it.
+  /// In order, or after kEndTime by force: what waits for this process may be about to kill it.
   void end_daemon(pid_t child) const {
     ::kill(child, SIGTERM);
     const auto end = std::chrono::steady_clock::now() + kEndTime;

@@ -36,7 +36,7 @@ bool has_feed(const bw_connection* connection, const std::string& name) {
   for (std::size_t i = 0; i < bw_feed_count(connection); ++i) {
     if (bw_feed_at(connection, i)->name == name) return true;
   }
-  // One that cannot be served for now is waited for by whoever subscribes to it.
+  // One that cannot be served for now is waited for by each subscription to it.
   for (std::size_t i = 0; i < bw_absent_feed_count(connection); ++i) {
     if (bw_absent_feed_at(connection, i)->name == name) return true;
   }
@@ -158,7 +158,7 @@ Result<void> SharedDaemon::tend() {
   return start();
 }
 
-/// A daemon whose sockets have gone serves those that it has, and nobody else: it is started anew.
+/// A daemon whose sockets have gone serves those that it has, and no others: it is started again.
 void SharedDaemon::look_at_sockets() {
   if (!child_) return;
   const bool there = is_socket(place_.socket());

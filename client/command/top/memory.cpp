@@ -22,7 +22,7 @@ void TopMemory::add(const boost::json::value& stats) {
       const double uptime = number_at(client, "uptime_seconds").value_or(of_page);
       // Moved over: what is not on this page any more goes with the old map.
       std::deque<Sample> samples = std::move(samples_[key]);
-      // A daemon that was started anew counts from 0, and may use the same numbers again.
+      // A daemon that was started again counts from 0, and may use the same numbers again.
       if (!samples.empty() && uptime < samples.back().uptime) samples.clear();
       samples.push_back({uptime, number_or_0(client, "waited_for_daemon_seconds"),
                          number_or_0(client, "waited_for_client_seconds"),
@@ -48,7 +48,7 @@ std::optional<RecentShares> TopMemory::recent(const boost::json::value& feed,
   const double seconds = last.uptime - first.uptime;
   if (seconds <= 0) return std::nullopt;
   const auto grown = [&](double Sample::*figure) {
-    // A client that subscribed anew under its old number has smaller sums.
+    // A client that subscribed again under its old number has smaller sums.
     return std::max(0.0, last.*figure - first.*figure) / seconds;
   };
   return RecentShares{grown(&Sample::waited_for_daemon), grown(&Sample::waited_for_client),

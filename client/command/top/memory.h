@@ -22,8 +22,8 @@ class TopMemory {
  public:
   static constexpr double kSpanSeconds = 10.0;
 
-  /// Takes in a page /stats, of one daemon or merged(). A daemon that was started anew begins its
-  /// clients' memory anew, and what is no longer on the page is forgotten.
+  /// Takes in a page /stats, of one daemon or merged(). A daemon that was started again begins its
+  /// clients' memory again, and what is no longer on the page is forgotten.
   void add(const boost::json::value& stats);
   /// Empty before there are two pages with this subscription, of different times.
   std::optional<RecentShares> recent(const boost::json::value& feed,

@@ -90,7 +90,7 @@ void give_back() {
 /// Ends the process as if the signal had never been caught.
 void end_by(int signal) {
   give_back();
-  // Raised anew, so that the shell sees which signal it was, and a fault leaves its core.
+  // Raised again, so that the shell sees which signal it was, and a fault leaves its core.
   std::signal(signal, SIG_DFL);
   raise(signal);
 }

@@ -63,7 +63,7 @@ Result<void> DaemonLink::tend() {
   if (away_ && time - away_->since >= settings_.reconnect) {
     return Error{ErrorCode::disconnected, fmt::format("{}; giving up", away_text())};
   }
-  // An attempt at an address that nobody answers at, which the name may no longer stand for.
+  // An attempt at an address that does not answer, which the name may no longer stand for.
   if (connection_ && !connection_->welcomed && lookup_.forget_stale(time)) connection_.reset();
   if (!connection_) return time >= next_attempt_ ? begin_attempt() : Result<void>();
   if (connection_->socket->cut()) connection_->cut = true;

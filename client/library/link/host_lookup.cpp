@@ -39,7 +39,7 @@ std::pair<std::string, std::string> resolve(const std::string& host) {
 
 }  // namespace
 
-/// Shared with the thread that asks, which may outlive who asked for it.
+/// Shared with the thread that asks, which may outlive its caller.
 struct HostLookup::Answer {
   Mutex mutex;
   Condition came;

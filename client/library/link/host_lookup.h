@@ -13,7 +13,7 @@ namespace batchwright {
 ///
 /// The system's resolver takes the time it takes, of minutes where no server answers. libzmq would
 /// ask it on the thread that moves bytes, and the end of every socket waits for that one. So a
-/// thread that nobody waits for asks, and leaves the answer where the next attempt finds it.
+/// thread that no call waits for asks, and leaves the answer where the next attempt finds it.
 /// Threads: one at a time. Time is an argument.
 class HostLookup {
  public:
@@ -21,7 +21,7 @@ class HostLookup {
 
   /// How long a name that was not found is left alone.
   static constexpr std::chrono::milliseconds kPause{500};
-  /// Where nobody answers at an address for so long, the name may stand for another by now.
+  /// Where an address does not answer for so long, the name may stand for another by now.
   static constexpr std::chrono::seconds kFresh{5};
 
   explicit HostLookup(std::string endpoint);

@@ -9,7 +9,7 @@
 
 namespace batchwright {
 
-/// Memory of this process alone, in huge pages where the system gives them to who asks.
+/// Memory of this process alone, in huge pages where the system gives them on request.
 class CopyBuffer {
  public:
   /// Null when there is no memory.

@@ -15,8 +15,8 @@
 // passed on without a word.
 //
 // A handler that was installed later and chains to this one, as faulthandler does, passes a signal
-// on by raising it anew, which has no address. Then the handler of before the first installation is
-// what is left to call: the one that raised must not be called again.
+// on by raising it again, which has no address. Then the handler of before the first installation
+// is what is left to call: the one that raised must not be called again.
 
 namespace batchwright {
 namespace {

@@ -38,7 +38,7 @@ class Mapping {
 /// A producer's area: memory that the daemon made for it, mapped here to be written to.
 ///
 /// Lifetime: each room that is written there shares it, so that it outlives connection and daemon.
-/// Threads: any; who writes where is the owners' to agree.
+/// Threads: any; the owners agree on places.
 class Area {
  public:
   /// Pages come when they are first written to. Errors: as Mapping::map().

@@ -39,7 +39,7 @@ class AreaStore {
   void offer(std::uint64_t number, std::uint64_t place, std::uint64_t bytes) {
     offered_[number] = {place, bytes};
   }
-  /// It is not the daemon's after all, and stays with who offered it.
+  /// It is not the daemon's after all, and stays with its offer.
   void withdraw(std::uint64_t number) { offered_.erase(number); }
   /// What has no room of this number, as after a second time, changes nothing.
   void freed(std::uint64_t number) {

@@ -85,7 +85,7 @@ class Conversation {
   void ask_claim(std::uint32_t count, const Deadline& deadline);
   void ask_push(Offer offer, const Deadline& deadline);
   void ask_outcomes(std::uint64_t first, std::uint32_t count, const Deadline& deadline);
-  /// Nobody waits for the answers.
+  /// No call waits for the answers.
   void forget_claim();
   void forget_push();
 

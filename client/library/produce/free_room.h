@@ -6,7 +6,7 @@
 
 namespace batchwright {
 
-/// The free parts of an area: who takes one gets the first that is large enough, so that a producer
+/// The free parts of an area: a taker gets the first that is large enough, so that a producer
 /// whose sequences are read soon touches few pages.
 ///
 /// Places and sizes are multiples of kGranule. Threads: one at a time.

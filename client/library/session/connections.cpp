@@ -22,7 +22,7 @@ Connections& Connections::of_process() {
 }
 
 Connections::Connections() {
-  // Out of memory: a child of a fork at a bad moment waits for ever; there is no better way.
+  // Out of memory: a child of a fork at a bad moment waits forever; there is no better way.
   // The lock is handed from one function to the other, which the analysis does not follow.
   const auto lock = []() NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.lock(); };
   const auto unlock = []() NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.unlock(); };

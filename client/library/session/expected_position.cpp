@@ -52,7 +52,7 @@ Result<void> ExpectedPosition::start(const wire::Subscribed& answer) {
 }
 
 /// The daemon may be another, but its plan and the place reached in it must be the same. An epoch
-/// of which nothing was handed out yet may be planned anew, from a dataset that has grown. A queue
+/// of which nothing was handed out yet may be planned again, from a dataset that has grown. A queue
 /// may also have gone on; or be in an epoch that has ended here, as the releases that end it came
 /// when the daemon was gone.
 Result<void> ExpectedPosition::go_on(const wire::Subscribed& answer) {

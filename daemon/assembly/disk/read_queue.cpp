@@ -89,7 +89,7 @@ void ReadQueue::put(const std::string& feed, WantedBatch batch) {
   lane.entries.push_back({std::move(batch)});
 }
 
-/// Batches of epochs that are no longer served would count as ahead for ever.
+/// Batches of epochs that are no longer served would count as ahead forever.
 void ReadQueue::drop_gone(Lane& lane) {
   while (!lane.entries.empty() && lane.entries.front().batch.source.expired()) {
     forget(lane, lane.entries.begin());

@@ -23,8 +23,8 @@ struct DiskFigures {
   std::uint64_t device = 0;                  ///< st_dev of the files on it.
   std::size_t under_way_bytes = 0;           ///< Asked for, and not there yet.
   std::size_t window_bytes = 0;              ///< Most that is under way at a time.
-  double bytes_per_second = 0.0;             ///< Best of late; 0 before anything was read.
-  std::chrono::duration<double> latency{0};  ///< Shortest of one read, of late.
+  double bytes_per_second = 0.0;             ///< Best recently; 0 before anything was read.
+  std::chrono::duration<double> latency{0};  ///< Shortest of one read, recently.
   std::size_t readers = 0;                   ///< Threads that read or wait for work.
 };
 

@@ -70,7 +70,7 @@ bool RowCache::take_room(std::size_t bytes) {
 
 void RowCache::drop(const Key& key) {
   const auto place = rows_.find(key);
-  // Another may have dropped it first, and a third begun it anew.
+  // Another may have dropped it first, and a third begun it again.
   if (place == rows_.end() || !place->second->row) return;
   bytes_ -= place->second->bytes;
   budget_->give_back(place->second->bytes);

@@ -41,7 +41,7 @@ class RowCache {
     std::uint32_t chunks = 0;  ///< That the row has in this epoch; 0: it is not cut into chunks.
   };
 
-  /// A sequence, how often it came before in the epoch where it is then made anew, and the epoch
+  /// A sequence, how often it came before in the epoch where it is then made again, and the epoch
   /// where rows of several are kept.
   struct Key {
     std::uint64_t ordinal = 0;

@@ -26,7 +26,7 @@ class HelperThread {
   /// nor held up by what the caller does. What it was given may call it, too.
   using Elsewhere = std::function<void(std::function<void()>)>;
 
-  /// `name` is the thread's, for who looks at the process: 15 characters at most. The thread calls
+  /// `name` is the thread's, shown by ps and top: 15 characters at most. The thread calls
   /// `enter`, if any, as the first that it does.
   explicit HelperThread(const char* name, std::function<void()> enter = nullptr,
                         std::chrono::milliseconds linger = kLinger);

@@ -141,7 +141,7 @@ class Feed {
   void retire(const Error& error);
   /// No other thread works for it any more, and no call back to it is under way.
   bool at_rest() const { return loop_.at_rest(); }
-  /// What takes long to free. Whoever keeps it may do so on another thread.
+  /// What takes long to free. The holder may do so on another thread.
   std::vector<std::shared_ptr<const void>> resources() const;
 
   /// Answers with the reason why nothing comes.

@@ -21,7 +21,7 @@ struct RecordFiles {
   std::unique_ptr<KeptFile> ledger;              ///< Null where none is kept.
   Sync sync = {};                                ///< For the journal.
   std::unique_ptr<StepRecord> record = nullptr;  ///< Null where no steps are recorded.
-  std::unique_ptr<Spool> spool = nullptr;        ///< Null but for a live feed that has one.
+  std::unique_ptr<Spool> spool = nullptr;        ///< Null except for a live feed that has one.
 };
 
 /// Hands a feed's records to the kernel on a thread of their own, in the order in which they are

@@ -21,7 +21,8 @@ namespace batchwright {
 struct Payload {
   std::span<const std::byte> bytes;
   std::function<void()> sent;  ///< Called on the loop, later and once: the bytes are free again.
-  std::size_t part_bytes = 0;  ///< The size of a frame, but for the last one; 0: one frame for all.
+  std::size_t part_bytes =
+      0;  ///< The size of a frame, except for the last one; 0: one frame for all.
 };
 
 /// The threads that move bytes in and out of sockets: one for this machine's clients, and others

@@ -52,7 +52,7 @@ using MetricSource = std::variant<Number (*)(const StatsSource&), Number (*)(con
 
 /// One metric: /metrics, /stats and the table in REFERENCE.md are made of these rows.
 struct MetricRow {
-  std::string name;       ///< Without the prefix batchwright_, but for what every process has.
+  std::string name;       ///< Without the prefix batchwright_, except for what every process has.
   std::string_view type;  ///< "gauge", "counter" or "histogram".
   std::string_view help;  ///< What it counts or measures, in a sentence.
   MetricSource source;

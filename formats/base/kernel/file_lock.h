@@ -24,7 +24,8 @@ class FileLock {
 
   /// Has the file say this, and nothing else. Errors: io_error.
   Result<void> write(std::string_view text) const;
-  /// Whether the path still leads to the file that is locked. Without it the lock keeps nobody out.
+  /// Whether the path still leads to the file that is locked. Without it the lock keeps no process
+  /// out.
   bool is_there() const;
   /// Removes the file, unless another has taken its place; the lock is still held.
   void remove() const;

@@ -85,7 +85,7 @@ struct LineStream::State {
     if (untold != 0 && room_again) room_again(std::exchange(untold, 0));
   }
 
-  /// Nobody reads any more, or the disk is full.
+  /// No reader is left, or the disk is full.
   void drop_all() REQUIRES(mutex) {
     dropped += lines.size();
     untold += lines.size();

@@ -34,7 +34,8 @@ class BW_THREAD_SAFETY(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-/// Holds a mutex until it goes, but for where it is let go in between. A condition waits with it.
+/// Holds a mutex until it goes, except for where it is let go in between. A condition waits with
+/// it.
 class BW_THREAD_SAFETY(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) BW_THREAD_SAFETY(acquire_capability(mutex))

@@ -145,7 +145,7 @@ Error Environment::fault() const {
 
 Environment::FileAt Environment::file_at(const std::filesystem::path& directory) const {
   const MutexLock lock(mutex_);
-  if (env_ == nullptr) return FileAt::same;  // the next transaction opens it anew
+  if (env_ == nullptr) return FileAt::same;  // the next transaction opens it again
   int descriptor = -1;
   struct stat open_file = {};
   struct stat named_file = {};

@@ -23,7 +23,7 @@ bool guarded(Read read) {
 
 /// Takes the signals back from whatever has handled them since, such as a test framework or a
 /// library that was loaded later, and passes on to it what is not ours. The first guarded read does
-/// it by itself; call it again where reading begins anew. Threads: any.
+/// it by itself; call it again where reading begins again. Threads: any.
 void arm_fault_guard();
 
 /// Leaves the innermost guarded read of this thread as a fault would. Returns when there is none.

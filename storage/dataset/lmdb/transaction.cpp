@@ -49,7 +49,7 @@ Result<Transaction::Handle> Transaction::begin_handle(std::shared_ptr<Environmen
   Environment& env = *environment;
   MDB_txn* txn = nullptr;
   int code = MDB_MAP_RESIZED;
-  // Another process may have grown the file beyond our map: map anew, once.
+  // Another process may have grown the file beyond our map: map again, once.
   for (int attempt = 0; attempt < 2 && code == MDB_MAP_RESIZED; ++attempt) {
     MutexLock lock(env.mutex_);
     if (env.lost_ && access == Access::write) return env.lost();

@@ -32,7 +32,7 @@ double predictor_of(std::span<const double> correlations, std::span<double> a) {
     double sum = correlations[i + 1];
     for (std::size_t j = 0; j < i; ++j) sum += a[j] * correlations[i - j];
     const double reflection = sum / error;
-    // A constant spectrum is predicted in full, but for rounding.
+    // A constant spectrum is predicted in full, except for rounding.
     error *= std::max(1 - reflection * reflection, kLeastShare);
     std::copy_n(a.begin(), i, before.begin());
     a[i] = -reflection;

@@ -32,7 +32,7 @@ class DrawKeys {
   DrawKeys(std::uint64_t seed, Epoch epoch, std::vector<Shard> shards)
       : seed_(seed), epoch_(epoch), shards_(std::move(shards)) {}
 
-  /// Whether a row that comes again is drawn anew. Without, `use` makes no difference.
+  /// Whether a row that comes again is drawn again. Without, `use` makes no difference.
   bool count_uses() const { return shards_.front().identity.has_value(); }
   /// The same in another epoch.
   DrawKeys at(Epoch epoch) const { return {seed_, epoch, shards_}; }

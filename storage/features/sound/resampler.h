@@ -18,7 +18,7 @@ namespace batchwright {
 /// Threads: one at a time; it may move between threads.
 class Resampler {
  public:
-  /// Ratios whose filters are kept; with one more they are all made anew.
+  /// Ratios whose filters are kept; with one more they are all made again.
   static constexpr std::size_t kMostRatios = 64;
 
   explicit Resampler(ResamplerKind kind) : kind_(kind) {}

@@ -61,7 +61,7 @@ std::string array_name(archive_entry* entry) {
 }
 
 /// One thread at a time: for a member's date libarchive asks the C library for the local time,
-/// which reads its time zone anew each time where the environment names none.
+/// which reads its time zone again each time where the environment names none.
 int next_header(archive* reader, archive_entry*& entry) {
   static Mutex mutex;
   const MutexLock lock(mutex);

@@ -46,7 +46,7 @@ Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& anno
     annotations.label_sets.push_back(std::move(set));
     ++used;
   }
-  // None at all is a mistake of the call: labels would be numbered anew, unlike the other's.
+  // None at all is a mistake of the call: labels would be numbered again, unlike the other's.
   if (used > 0) return {};
   return Error{ErrorCode::invalid_argument,
                fmt::format("--labels-like {}: no field of labels there has the name of one here",

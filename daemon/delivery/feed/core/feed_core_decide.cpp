@@ -276,8 +276,8 @@ void FeedCore::answer_questions() {
 }
 
 /// Asks for one plan, if one is missing: of an epoch that a client stands in, or else of the one
-/// behind it, so that no epoch begins with a pause. The choice is made anew after each plan, for by
-/// then the client that wanted another may be gone.
+/// behind it, so that no epoch begins with a pause. The choice is made again after each plan, for
+/// by then the client that wanted another may be gone.
 void FeedCore::request_plan(const PlanNeeds& needs) {
   PlanStore& plans = parts_.plans;
   if (plans.is_planning()) return;

@@ -110,7 +110,7 @@ void FeedCore::note_not_written(const std::optional<Error>& failure) {
   fail(*failure);
 }
 
-/// Whether the epoch was planned anew from other data meanwhile; then the batch is of no use.
+/// Whether the epoch was planned again from other data meanwhile; then the batch is of no use.
 bool FeedCore::is_of_other_data(const SlotScheduler::Assignment& done, std::uint64_t data) {
   if (!parts_.settings.follow || parts_.plans.data_of(done.id.epoch) == data) return false;
   parts_.scheduler.discard(done);
@@ -134,7 +134,7 @@ void FeedCore::take(const BatchFailed& event) {
   due_.ahead = true;
   const BatchId& id = event.assignment.id;
   const ErrorCode code = event.error.code;
-  // Data or memory may come back, and then the feed is opened anew; of a file that was overwritten
+  // Data or memory may come back, and then the feed is opened again; of a file that was overwritten
   // no batch can be had any longer.
   const bool is_gone = code == ErrorCode::store_unavailable || code == ErrorCode::busy ||
                        code == ErrorCode::fingerprint_mismatch;

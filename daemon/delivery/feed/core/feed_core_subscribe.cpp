@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxSubscriptions = 64;
 
 /// The way out for a checkpoint from before sequences were appended, or from before a live feed
-/// began anew, where the feed has one.
+/// began again, where the feed has one.
 std::string_view about_data(const Fingerprint& expected, const Fingerprint& have,
                             const FeedSettings& settings) {
   if (expected.data == have.data || settings.follow) return "";

@@ -57,7 +57,7 @@ class LiveService {
   void session_ended(SessionId session, Time now);
   bool has_session(SessionId session) const;
   void time_passed(Time now);
-  /// Its pool has these limits from now on; what waits for it is judged anew.
+  /// Its pool has these limits from now on; what waits for it is judged again.
   void adjust(const LiveLimits& limits, Time now);
   /// When time_passed() is due; empty: only after another call.
   std::optional<Time> next_deadline() const;

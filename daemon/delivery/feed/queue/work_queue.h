@@ -47,7 +47,7 @@ class WorkQueue {
   struct Undone {
     std::uint32_t times = 0;
     std::set<QueueOwner> by;  ///< Those that had it.
-    bool set_aside = false;   ///< It counts as done, and is given to nobody.
+    bool set_aside = false;   ///< It counts as done, and is never given.
   };
 
   /// All of it, as plain values.
@@ -81,11 +81,11 @@ class WorkQueue {
   std::uint64_t give(LeaseNumber lease, BatchIndex index, QueueOwner owner);
   /// Marks a batch as done. False when the lease is not out, or another owner's.
   bool done(LeaseNumber lease, QueueOwner owner);
-  /// Takes a batch back undone that nobody began: it is the next to be given.
+  /// Takes a batch back undone that was not begun: it is the next to be given.
   void come_back(LeaseNumber lease);
   /// The same for one that its owner began, which counts. False as for done().
   bool give_up(LeaseNumber lease, QueueOwner owner);
-  /// The same, and gives it to nobody any more. False as for done().
+  /// The same, and gives it no more. False as for done().
   bool set_aside(LeaseNumber lease, QueueOwner owner);
   /// keep() reserves the owner's batches until it reconnects; keep_all() does so for every batch
   /// that is out.

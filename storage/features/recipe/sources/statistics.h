@@ -19,9 +19,8 @@ struct CmvnStatistics {
 };
 
 /// A file that another program can read: lines of words, with a checksum. It is replaced at once,
-/// so that whoever reads it meanwhile has the old one or the new one. One without a checksum is
-/// read as well.
-/// Errors: io_error (writing), bad_configuration (reading: line, what was found).
+/// so that a program that reads it meanwhile has the old one or the new one. One without a checksum
+/// is read as well. Errors: io_error (writing), bad_configuration (reading: line, what was found).
 Result<void> write_statistics(const std::filesystem::path& path, const CmvnStatistics& statistics);
 Result<CmvnStatistics> read_statistics(const std::filesystem::path& path);
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kCalm = 64;
 /// under way while the few are being assembled.
 constexpr std::uint64_t kLeastReach = 16;
 
-/// Made anew for each distance of each turn of the loop, and so without the heap in most feeds.
+/// Made again for each distance of each turn of the loop, and so without the heap in most feeds.
 using DueBatches = boost::container::small_vector<BatchId, 8>;
 
 /// The batches that lie `distance` behind the next one of any cohort, each once.
@@ -133,7 +133,7 @@ std::optional<SlotScheduler::Assignment> SlotScheduler::assign(const BatchId& id
 
 /// Once no straggler is waited for, a demand may push out anything that is not held, or two clients
 /// could wait for each other. What is only due next may not, or two batches could push out each
-/// other for ever.
+/// other forever.
 SlotScheduler::Answer SlotScheduler::demand(const Demand& wanted,
                                             const std::vector<Cohort>& cohorts, Time now) {
   Answer answer;

@@ -86,7 +86,7 @@ std::optional<SpoolTurn> LiveService::take_turn() {
 }
 
 /// Once no trainer is here, those of the past are due nothing more, as all others that have gone.
-/// Steps that are kept stay for whoever comes.
+/// Steps that are kept stay for trainers that come.
 void LiveService::past_goes_with_the_last() {
   if (trainers_.has_only(kPast)) tell(TrainerGone{trainers_.get(kPast).id});
 }

@@ -24,7 +24,7 @@ class SpoolNotes {
       : kept_from_(first), released_(first), kept_until_ms_(kept_until_ms) {}
 
   std::optional<std::uint64_t> kept_until_ms() const { return kept_until_ms_; }
-  /// Whether steps of before are kept, whoever has released them.
+  /// Whether steps of before are kept, even if all have released them.
   bool keeps_all(std::uint64_t now_ms) {
     if (kept_until_ms_ && now_ms >= *kept_until_ms_) kept_until_ms_.reset();
     return kept_until_ms_.has_value();
