@@ -28,7 +28,8 @@ class Key {
   }
   static std::uint64_t number_of(const std::byte* bytes) {
     std::uint64_t number = 0;
-    for (std::size_t i = 0; i < kBytes; ++i) number = number << 8 | std::to_integer<int>(bytes[i]);
+    for (std::size_t i = 0; i < kBytes; ++i)
+      number = number << 8 | std::to_integer<std::uint64_t>(bytes[i]);
     return number;
   }
   MDB_val value() const { return value_of(bytes_); }
