@@ -47,9 +47,9 @@ Result<IngestInput> open_jsonl(const JsonlOptions& options, const IngestOptions&
   auto& tables = input.annotations.label_tables;
   if (input.annotations.transcripts.empty()) input.annotations.texts = std::move(manifest->texts);
   for (auto& [field, names] : manifest->labels) {
-    const bool has_table = std::any_of(tables.begin(), tables.end(), [&](const LabelTable& table) {
-      return table.field == field;
-    });
+    const bool has_table =
+        std::any_of(tables.begin(), tables.end(),
+                    [&name = field](const LabelTable& table) { return table.field == name; });
     if (!has_table) tables.push_back({field, options.manifest, std::move(names)});
   }
   auto source = sound_source_for(*options.sound, common, input.files);
