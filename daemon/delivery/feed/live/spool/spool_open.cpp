@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "daemon/delivery/feed/live/spool/spool.h"
@@ -105,7 +106,8 @@ Result<void> Spool::begin(const FeedSettings& settings, std::uint64_t new_incarn
 Result<void> Spool::empty(SpooledFeed& feed) {
   auto emptied = store_->clear();
   if (!emptied) return emptied;
-  feed = {};
+  std::destroy_at(&feed);  // GCC 12 at -O3 takes `feed = {}` for a use after free
+  std::construct_at(&feed);
   head_ = {};
   queue_.begin(Epoch{0});
   first_chunk_.clear();
