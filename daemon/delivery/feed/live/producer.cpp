@@ -42,14 +42,13 @@ void Outcomes::forget_settled() {
   latest_ = {};
 }
 
-bool Outcomes::has_settled(std::uint64_t number) const {
-  if (number >= first_) return false;
+std::uint64_t Outcomes::settled_before() const {
   const auto is_open = [](wire::Outcome outcome) {
     return outcome == wire::Outcome::waiting || outcome == wire::Outcome::delivered;
   };
   const auto open =
       static_cast<std::uint64_t>(std::count_if(latest_.begin(), latest_.end(), is_open));
-  return total(wire::Outcome::waiting) + total(wire::Outcome::delivered) == open;
+  return total(wire::Outcome::waiting) + total(wire::Outcome::delivered) == open ? first_ : 0;
 }
 
 void Outcomes::resume(const SpooledProducer& known) {

@@ -42,9 +42,9 @@ class Outcomes {
   std::vector<wire::Outcome> list(std::uint64_t& first, std::uint64_t count) const;
   /// The first number that is remembered, or will be.
   std::uint64_t first() const { return first_; }
-  /// Whether this number is forgotten, since it was settled; not, where others were forgotten
-  /// because they were too many.
-  bool has_settled(std::uint64_t number) const;
+  /// Numbers below this one are forgotten, since they were settled; 0 where others were forgotten
+  /// because they were too many. It looks at all that are remembered.
+  std::uint64_t settled_before() const;
   /// Goes on with what was known before.
   void resume(const SpooledProducer& known);
   /// Sequences in each state.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "daemon/delivery/feed/live/live_service.h"
 
@@ -28,12 +29,16 @@ void LiveService::resume(const SpooledFeed& spooled, std::chrono::milliseconds g
   }
   gate_.source().begin_at(spooled.counts.kept_from);
   if (spooled.counts.mark) trainers_.resume_mark(Step{*spooled.counts.mark});
+  std::vector<std::uint64_t> settled_before;  // by producer
+  for (const SpooledProducer& producer : spooled.producers) {
+    settled_before.push_back(producers_.at(producer.id).outcomes.settled_before());
+  }
   for (std::size_t i = 0; i < spooled.sequences.size(); ++i) {
     const ProducerId id = spooled.pool.sequences[i].push.producer;
     LiveProducer& producer = producers_.at(id);
     const auto& sequence = spooled.sequences[i];
     producer.held_bytes += sequence->bytes();
-    if (producer.outcomes.has_settled(sequence->number)) spool_->note_settled(sequence->arrival);
+    if (sequence->number < settled_before[id]) spool_->note_settled(sequence->arrival);
     kept_.add(sequence, id, false);
   }
   for (const SpooledStep& step : spooled.steps) add_step(step_of(step));
