@@ -11,24 +11,6 @@ namespace {
 
 Error cannot_open(const std::string& what) { return {ErrorCode::bad_configuration, what}; }
 
-bool asks_step(RowStep::On on, const RecipeSettings& settings) {
-  const auto steps = recipe_steps();
-  return std::any_of(steps.begin(), steps.end(), [on, &settings](const RowStep* step) {
-    return step->on == on && step->is_asked(settings);
-  });
-}
-
-/// Whether anything is asked for that needs frames of features.
-bool has_frame_steps(const RecipeSettings& settings) {
-  return asks_step(RowStep::On::frames, settings) || !settings.aligned.empty();
-}
-
-/// Whether anything is asked for that needs sound.
-bool has_sound_steps(const RecipeSettings& settings) {
-  return asks_step(RowStep::On::sound, settings) || settings.sample_rate != 0 ||
-         !settings.speeds.empty() || !settings.like.empty() || settings.sound != DType::float32;
-}
-
 /// The first line of one text that the other does not have.
 std::string first_difference(const std::string& wanted, const std::string& found) {
   auto left = split_lines(wanted);
@@ -83,7 +65,7 @@ Result<void> Recipe::open_sound(const Snapshot& of) {
   if (auto there = check_libraries(rates); !there) return there;
   if (auto fits = check_seconds(of); !fits) return fits;
   if (data_.settings.like.empty()) {
-    if (has_frame_steps(data_.settings)) {
+    if (!frame_steps_.empty() || !data_.settings.aligned.empty()) {
       return cannot_open(
           "steps for frames of features, and none are made: the dataset has sound, and like is "
           "not set; allowed: like = a convention, or no such step");
@@ -138,7 +120,9 @@ Result<void> Recipe::check_libraries(std::span<const std::uint32_t> rates) const
 
 Result<void> Recipe::open_frames(const Snapshot& of) {
   const FieldSpec& primary = of.schema().fields[of.schema().primary()];
-  if (has_sound_steps(data_.settings)) {
+  const RecipeSettings& settings = data_.settings;
+  if (!sound_steps_.empty() || settings.sample_rate != 0 || !settings.speeds.empty() ||
+      !settings.like.empty() || settings.sound != DType::float32) {
     return cannot_open(
         "steps need sound, and the dataset has none; allowed: a dataset that `batchwright ingest "
         "audio --store pcm` or `--store encoded` made, one whose field `rate` tells the rate of "

@@ -60,7 +60,6 @@ Result<void> normalise(const StepInput& input, RowInWork& row) {
 }  // namespace
 
 const RowStep kCmvnStep = {
-    .name = "cmvn",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.cmvn; },

@@ -18,7 +18,6 @@ Result<void> remove_dc_offset(const StepInput&, RowInWork& row) {
 }  // namespace
 
 const RowStep kDcOffsetStep = {
-    .name = "dc_offset",
     .is_asked = [](const RecipeSettings& settings) { return settings.dc_offset_removed; },
     .describe = [](const RecipeSettings&, RecipeLines& lines) { lines.add("dc_offset", "remove"); },
     .apply = remove_dc_offset,

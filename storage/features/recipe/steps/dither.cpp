@@ -3,7 +3,6 @@
 namespace batchwright {
 
 const RowStep kDitherStep = {
-    .name = "dither",
     .is_asked = [](const RecipeSettings& settings) { return settings.dither > 0; },
     .draws = [](const RecipeSettings&) { return true; },
     .check = [](const RecipeSettings& settings) { return check_dither(settings.dither); },

@@ -67,7 +67,6 @@ Result<void> delay(const StepInput& input, RowInWork& row) {
 }  // namespace
 
 const RowStep kDeltasStep = {
-    .name = "deltas",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.deltas.order > 0; },
@@ -85,7 +84,6 @@ const RowStep kDeltasStep = {
 };
 
 const RowStep kSpliceStep = {
-    .name = "splice",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.splice != Splicing{}; },
@@ -101,7 +99,6 @@ const RowStep kSpliceStep = {
 };
 
 const RowStep kKeepOneOfStep = {
-    .name = "keep_one_of",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.keep.of > 1; },
@@ -119,7 +116,6 @@ const RowStep kKeepOneOfStep = {
 };
 
 const RowStep kStackStep = {
-    .name = "stack",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.stacking != Stacking{}; },
@@ -142,7 +138,6 @@ const RowStep kStackStep = {
 };
 
 const RowStep kLabelDelayStep = {
-    .name = "label_delay",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.delay.frames > 0; },

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "storage/features/recipe/steps/style.h"
+#include "storage/features/recipe/steps/step.h"
 
 namespace batchwright {
 namespace {

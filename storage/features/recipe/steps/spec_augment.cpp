@@ -34,7 +34,6 @@ Result<void> mask(const StepInput& input, RowInWork& row) {
 }  // namespace
 
 const RowStep kSpecAugmentStep = {
-    .name = "spec_augment",
     .on = RowStep::On::frames,
     .timed = RecipeStep::frames,
     .is_asked = [](const RecipeSettings& settings) { return settings.spec_augment; },

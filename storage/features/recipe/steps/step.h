@@ -147,7 +147,6 @@ class RecipeLines {
 struct RowStep {
   enum class On : std::uint8_t { sound, frames };
 
-  std::string_view name;
   On on = On::sound;
   RecipeStep timed = RecipeStep::noise;
   bool (*is_asked)(const RecipeSettings&) = nullptr;
@@ -166,6 +165,9 @@ struct RowStep {
   /// Errors: those of RowMaker::make().
   Result<void> (*apply)(const StepInput&, RowInWork&) = nullptr;
 };
+
+/// Lines of one style, of which a text has those of all at its end.
+void describe_style(const StyleSettings& style, RecipeLines& lines);
 
 /// In the order in which they are done. A new one has its file in this folder, and its line in
 /// steps.cpp.

@@ -1,9 +1,9 @@
-#include "storage/features/recipe/steps/style.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <initializer_list>
+
+#include "storage/features/recipe/steps/step.h"
 
 namespace batchwright {
 namespace {
@@ -113,7 +113,6 @@ void describe_style(const StyleSettings& style, RecipeLines& lines) {
 
 /// Rooms, noise, gain and telephone of the style that was drawn, in this order.
 const RowStep kStyleStep = {
-    .name = "style",
     .is_asked = [](const RecipeSettings& settings) { return !settings.styles.empty(); },
     .draws = [](const RecipeSettings&) { return true; },
     .check = check_styles,
