@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -96,14 +97,17 @@ class ManifestReader {
   /// Each file's parts stand where its first one does: what is opened is kept for those that
   /// follow.
   void lay_parts_together() {
-    std::unordered_map<std::string, std::size_t> first;
-    for (std::size_t i = 0; i < made_.files.size(); ++i) {
-      first.emplace(made_.files[i].path.string(), i);
+    std::unordered_map<std::string, std::size_t> places;
+    std::vector<std::vector<SourceFile>> of_file;
+    for (SourceFile& file : made_.files) {
+      const auto [place, is_new] = places.emplace(file.path.string(), of_file.size());
+      if (is_new) of_file.emplace_back();
+      of_file[place->second].push_back(std::move(file));
     }
-    std::stable_sort(made_.files.begin(), made_.files.end(),
-                     [&first](const SourceFile& a, const SourceFile& b) {
-                       return first.at(a.path.string()) < first.at(b.path.string());
-                     });
+    made_.files.clear();
+    for (auto& parts : of_file) {
+      std::move(parts.begin(), parts.end(), std::back_inserter(made_.files));
+    }
   }
 
   Result<void> take_line(std::size_t number, std::string_view text) {
