@@ -25,7 +25,7 @@ struct IngestInput {
 };
 
 /// All that the command knows of one kind of ingest: command line, manual and completion follow. It
-/// has a file of its own here, and a line in ingest_kinds().
+/// has a file of its own here, and a place in the list of ingest_kinds.cpp.
 struct IngestKind {
   using Open = std::function<Result<IngestInput>()>;
 
@@ -41,6 +41,9 @@ extern const IngestKind kIngestAudio, kIngestNpy, kIngestNpz, kIngestKaldi, kIng
 
 /// What all kinds of ingest take.
 void add_ingest_options(CLI::App& command, IngestOptions& options);
+
+/// Takes in what a kind has opened. Returns the exit code.
+int run_ingest(const IngestOptions& options, const char* kind, IngestInput input);
 
 /// What kinds that read arrays take.
 void add_array_options(CLI::App& command, ArrayOptions& options);

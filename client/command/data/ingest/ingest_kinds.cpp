@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "client/command/data/ingest/ingest_kind.h"
-#include "client/command/data/ingest/run_ingest.h"
 #include "client/command/exit_code.h"
 
 namespace batchwright {

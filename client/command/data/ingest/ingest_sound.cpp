@@ -46,7 +46,7 @@ void add_store(CLI::App& command, const std::shared_ptr<SoundOptions>& options,
     }
     if (command.count("--max-seconds") > 0 && features) {
       refuse("--max-seconds", may_be_encoded ? "pcm or encoded" : "pcm");
-    };
+    }
     if (command.count("--samples") > 0 && options->store != StoreAs::pcm) {
       refuse("--samples", "pcm");
     }

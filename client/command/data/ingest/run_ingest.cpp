@@ -1,5 +1,3 @@
-#include "client/command/data/ingest/run_ingest.h"
-
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -14,6 +12,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/data/ingest/ingest_annotations.h"
+#include "client/command/data/ingest/ingest_kind.h"
 #include "client/command/data/ingest/ingest_report.h"
 #include "client/command/exit_code.h"
 #include "client/command/interrupt.h"
