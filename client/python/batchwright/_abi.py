@@ -76,7 +76,7 @@ class Feed(Structure):
     ]
 
 
-class UnavailableFeed(Structure):
+class AbsentFeed(Structure):
     _fields_ = [("name", c_char_p), ("reason", c_char_p)]
 
 
@@ -180,7 +180,7 @@ class OutcomesTotal(Structure):
 STRUCTS = {
     "bw_fingerprint": Fingerprint, "bw_position": Position, "bw_connect_options": ConnectOptions,
     "bw_connection_info": ConnectionInfo, "bw_field": Field, "bw_feed": Feed,
-    "bw_absent_feed": UnavailableFeed, "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant,
+    "bw_absent_feed": AbsentFeed, "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant,
     "bw_batch_header": BatchHeader,
     "bw_tensor": Tensor, "bw_upcoming": Upcoming, "bw_value": Value, "bw_sequence": Sequence,
     "bw_produce_options": ProduceOptions, "bw_producer_info": ProducerInfo, "bw_origin": Origin,
@@ -202,7 +202,7 @@ _FUNCTIONS = {
     "bw_feed_count": (c_size_t, [c_void_p]),
     "bw_feed_at": (POINTER(Feed), [c_void_p, c_size_t]),
     "bw_absent_feed_count": (c_size_t, [c_void_p]),
-    "bw_absent_feed_at": (POINTER(UnavailableFeed), [c_void_p, c_size_t]),
+    "bw_absent_feed_at": (POINTER(AbsentFeed), [c_void_p, c_size_t]),
     "bw_subscribe": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "bw_unsubscribe": (c_int32, [c_void_p]),
     "bw_subscription_grant": (POINTER(Grant), [c_void_p]),
