@@ -56,3 +56,40 @@ TEST_CASE("delivery: spool: a server that starts again delivers what is left, ea
   }));
   CHECK_FALSE(server.feed().failure);
 }
+
+TEST_CASE("delivery: spool: a trainer goes on at once at a step that waits for larger slots") {
+  const TemporaryFolder folder;
+  FeedSettings settings = live_feed(4);
+  settings.live->spool = folder / "spool";
+  settings.live->pool.max_length = 2000;
+  settings.live->pool.step_unit = StepUnit::frames;
+  settings.live->pool.step = 4000;
+  const auto one_long = [](std::uint64_t first) {
+    std::vector<Offered> all{{first, 2000}};
+    while (all.size() < 1001) all.push_back({first + all.size(), 2});
+    return all;
+  };
+  wire::SubscribeT second;
+  second.step = 1;
+  {
+    TestServer server(settings);
+    RawTrainer trainer(server);
+    RawProducer producer(server, "actor", 1 << 19);
+    REQUIRE(producer.push(one_long(0)) == 1001);
+    trainer.wait();
+    const auto batch = trainer.next();
+    REQUIRE(batch);
+    trainer.wait(1);
+    REQUIRE(producer.push(one_long(1001)) == 2002);
+    CHECK(trainer.next());
+    server.stop();
+  }
+  TestServer server(settings);
+  RawTrainer trainer(server, second);
+  REQUIRE(trainer.subscribed());
+  trainer.wait();
+  const auto batch = trainer.next();
+  REQUIRE(batch);
+  CHECK(batch->ticket.step == 1);
+  CHECK_FALSE(trainer.refused());
+}

@@ -134,7 +134,8 @@ bool FeedCore::serve_next(Subscription& subscription) {
 
 void FeedCore::accept(Subscription& subscription, const PlannedEpoch& planned) {
   const EpochOutline epoch = planned.outline();
-  const std::uint64_t steps = epoch.steps();
+  // Steps that were cut and wait for larger slots, or for the record, can be asked for.
+  const std::uint64_t steps = parts_.live ? parts_.live->steps_cut() : epoch.steps();
   if (subscription.terms.anywhere) subscription.terms.first_step = parts_.live_start(subscription);
   const Step first = subscription.terms.first_step;
   if (first.value > steps) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -52,7 +53,9 @@ std::vector<Record> FeedCore::take_steps() {
 
 /// It has had all steps, and could take the next one.
 void FeedCore::await_step(const Subscription& subscription) {
-  const Step next{parts_.plans.steps(subscription.cursor.epoch())};
+  const Step let_through{parts_.plans.steps(subscription.cursor.epoch())};
+  const Step next =
+      subscription.in_queue() ? let_through : std::max(let_through, subscription.cursor.step());
   if (subscription.in_queue() &&
       !parts_.desk.queue().exhausted(next.value * parts_.settings.plan.world)) {
     return;
