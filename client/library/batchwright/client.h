@@ -647,7 +647,9 @@ BW_API void* bw_room_field(const bw_room* room, size_t field, uint64_t* bytes);
  * without a room, or out of memory. */
 BW_API bw_memory* bw_room_memory(const bw_room* room);
 
-/* Pushes what was written, and ends the room. After an error it may be committed again. */
+/* Pushes what was written, and ends the room. After an error it may be committed again; not where
+ * a daemon was sent it and did not answer in time, since it may have accepted it: then
+ * BW_INVALID_ARGUMENT says so, and bw_room_drop() is left. */
 BW_API bw_status bw_commit(bw_room* room, const char* key, size_t key_bytes,
                            const bw_origin* origin, int64_t timeout_ms, uint64_t* number);
 

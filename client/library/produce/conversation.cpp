@@ -219,7 +219,7 @@ void Conversation::ask_what_is_due() {
     send(encode(std::move(claim)));
   }
   if (push_ && !push_->sent && !push_->answer) {
-    push_->sent = true;
+    push_->sent = push_->was_sent = true;
     send_push();
   }
   if (listing_ && !listing_->sent && !listing_->answer) {

@@ -49,6 +49,7 @@ class Conversation {
   };
   struct Push : Asked<wire::AcceptedT> {
     Offer offer;
+    bool was_sent = false;         ///< To some daemon, which may have accepted it.
     std::uint64_t sent_bytes = 0;  ///< Of a frame that travels in parts.
   };
   struct Listing : Asked<wire::OutcomesT> {

@@ -27,7 +27,7 @@ struct WrittenRoom {
   std::shared_ptr<AreaStore> store;  ///< Null: in the frame.
   std::uint64_t place = 0;           ///< In the area.
   Payload frame;
-  bool is_over = false;  ///< Its push has no answer: the daemon may read it.
+  bool is_over = false;  ///< Its push has no answer: a daemon may have it.
 
   std::span<std::byte> memory() const;
 };

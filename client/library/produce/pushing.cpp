@@ -98,7 +98,7 @@ Result<Producer::Verdict> Producer::await_accepted(Call& call) {
   const auto is_answered = [&] { return push->answer.has_value(); };
   auto waited = wait_for_answer(is_answered, call.deadline, "answer to a push");
   if (!waited) {
-    if (call.room != nullptr) call.room->is_over = push->sent;
+    if (call.room != nullptr) call.room->is_over = push->was_sent;
     conversation_.forget_push();
   }
   if (!waited || *waited != Verdict::done) return waited;

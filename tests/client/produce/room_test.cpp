@@ -153,3 +153,20 @@ TEST_CASE("client: room for what is no sequence is refused") {
   refused({1001, 1001, 5, 1}, ErrorCode::does_not_fit);
   refused({2, 2, 9000, 1}, ErrorCode::does_not_fit);
 }
+
+TEST_CASE("client: a room whose push a dead daemon may have accepted is not committed again") {
+  LiveScript run;
+  const Room room = reserve(run);
+  run.holds_pushes = true;
+  run.world->after(10ms, [&run] { run.world->die(); });
+  CHECK(is(run.producer().commit(*room, {"one", nullptr}, 1s), ErrorCode::timed_out));
+  REQUIRE(run.pushes.size() == 1);
+  CHECK(is(run.producer().commit(*room, {"one", nullptr}, 1s), ErrorCode::invalid_argument));
+  run.producer().drop(*room);
+  run.holds_pushes = false;
+  run.come_back(11, 1);
+  std::size_t accepted = 0;
+  REQUIRE(is(run.push(1, accepted), kSettled));
+  CHECK(run.pushes.back().first == 1);
+  CHECK(run.offered.back().key == "actor/1");
+}
