@@ -30,7 +30,7 @@ struct LengthCounts {
   void add(std::uint32_t length, std::uint64_t times) { counts[length >> shift] += times; }
 };
 
-/// Each length that is kept counts `times`.
+/// Each length that is kept counts `times`, on the grid.
 void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                  LengthCounts& counts, std::uint64_t times) {
   const ChunkShape shape = chunk_shape(settings);
@@ -38,14 +38,14 @@ void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& set
     if (length < settings.min_length) continue;
     if (settings.max_length != 0 && length > settings.max_length) continue;
     if (settings.chunk == 0) {
-      counts.add(length, times);
+      counts.add(on_grid(settings, length), times);
       continue;
     }
     const std::uint64_t before = chunks_of(length, shape) - 1;
     // All chunks but the last have full length.
-    if (before > 0) counts.add(shape.chunk, before * times);
+    if (before > 0) counts.add(on_grid(settings, shape.chunk), before * times);
     const std::uint64_t left = length - before * shape.hop;  // of which the last chunk has most
-    counts.add(std::min(static_cast<std::uint32_t>(left), shape.chunk), times);
+    counts.add(on_grid(settings, std::min(static_cast<std::uint32_t>(left), shape.chunk)), times);
   }
 }
 
@@ -84,14 +84,14 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
 }
 
 /// The lines of an order file are batches of known rows.
-PlanBound listed_bound(const PlanBuilder& builder) {
+PlanBound listed_bound(const PlanBuilder& builder, const PlanSettings& settings) {
   PlanBound bound;
   const std::vector<std::uint32_t>& starts = builder.table.listed()->line_starts;
   for (std::size_t line = 0; line + 1 < starts.size(); ++line) {
     const std::uint64_t rows = starts[line + 1] - starts[line];
     std::uint32_t longest = 0;
     for (std::uint32_t item = starts[line]; item < starts[line + 1]; ++item) {
-      longest = std::max(longest, builder.table.length(item));
+      longest = std::max(longest, on_grid(settings, builder.table.length(item)));
     }
     bound.rows = std::max(bound.rows, rows);
     bound.padded_frames = std::max(bound.padded_frames, rows * longest);
@@ -100,28 +100,30 @@ PlanBound listed_bound(const PlanBuilder& builder) {
 }
 
 PlanBound bound_of(const PlanBuilder& builder, const PlanSettings& settings) {
-  if (settings.cut == Cut::file) return listed_bound(builder);
+  if (settings.cut == Cut::file) return listed_bound(builder, settings);
   // Every batch has `lanes` rows, each with at most `unroll` frames.
   if (settings.lanes != 0) {
     return {settings.lanes,
             std::uint64_t{settings.lanes} * std::min(settings.unroll, builder.longest)};
   }
-  LengthCounts counts(builder.longest);
+  const std::uint32_t longest = on_grid(settings, builder.longest);
+  LengthCounts counts(longest);
   // A mixed dataset may come several times in an epoch: as if each length came without end.
   if (builder.table.listed() != nullptr) {
-    builder.each_item(
-        [&](std::uint32_t, std::uint32_t, std::uint32_t length) { counts.add(length, 1); });
+    builder.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
+      counts.add(on_grid(settings, length), 1);
+    });
   } else {
     count_items(builder.table.sequence_lengths(), settings, counts,
                 settings.mix_weights.empty() ? 1 : kEndless);
   }
-  const Capacity capacity(settings, builder.longest);
-  PlanBound bound = strict_bound(counts, capacity, builder.longest);
+  const Capacity capacity(settings, longest);
+  PlanBound bound = strict_bound(counts, capacity, longest);
   if (!capacity.overruns_padded()) return bound;
   // One row more, which in other orders than sorted may be the longest of all.
   bound.rows = std::min(bound.rows + 1, capacity.most_rows());
-  bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + builder.longest
-                                                        : bound.rows * builder.longest;
+  bound.padded_frames =
+      settings.order == Order::sorted ? bound.padded_frames + longest : bound.rows * longest;
   return bound;
 }
 

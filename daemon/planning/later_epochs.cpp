@@ -40,7 +40,7 @@ bool surely_counted(const PlanBuilder& builder, const PlanSettings& s, const Swe
   // Divided, not multiplied: the products are what might not fit.
   if (passes > kMost32 / builder.table.items()) return false;
   const std::uint64_t rows = passes * builder.table.items();
-  if (rows > kMostFrames / builder.longest) return false;
+  if (rows > kMostFrames / on_grid(s, builder.longest)) return false;
   return s.lanes == 0 || (builder.longest - 1) / s.unroll + 1 <= kMost32 / (rows + 1);
 }
 
@@ -57,7 +57,7 @@ bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const PlanBuilde
   if (s.world == 1 || s.remainder == Remainder::wrap) return true;
   if (s.remainder == Remainder::drop) return batches - dropped >= s.world;
   // Spread splits batches in two, so there must be enough rows for a multiple of `world`.
-  const std::uint64_t least = Capacity(s, builder.longest).full_rows(builder.longest);
+  const std::uint64_t least = Capacity(s, builder.longest).full_rows(on_grid(s, builder.longest));
   return least >= 2 && rows >= rows / least + 2 * buckets + s.world;
 }
 

@@ -37,6 +37,7 @@ struct EpochPlan::State {
   Unrolled unrolled;
   RowUses uses;  // of batches; unrolled ones have their own
   std::uint32_t world = 1;
+  std::uint32_t length_multiple = 0;
 
   bool is_unrolled() const { return unrolled.lanes() != 0; }
 
@@ -50,6 +51,7 @@ struct EpochPlan::State {
     for (const std::uint32_t item : batch(cut)) {
       add_row(figures, builder.table.length(item), builder.table.weight(item));
     }
+    figures.batch_length = rounded_up(figures.batch_length, length_multiple);
     return figures;
   }
 
@@ -98,6 +100,7 @@ Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanS
   if (auto done = order_items(*builder, settings, seed); !done) return done.error();
   EpochPlan::State state;
   state.world = settings.world;
+  state.length_multiple = settings.length_multiple;
   if (settings.lanes != 0) {
     auto unrolled = Unrolled::deal(*builder, settings);
     if (!unrolled) return unrolled.error();
@@ -119,6 +122,10 @@ std::uint64_t EpochPlan::batches() const {
 std::uint64_t EpochPlan::steps() const { return batches() / state_->world; }
 
 std::uint32_t EpochPlan::world() const { return state_->world; }
+
+std::uint32_t EpochPlan::padded_length(std::uint32_t longest) const {
+  return rounded_up(longest, state_->length_multiple);
+}
 
 void EpochPlan::rows(BatchIndex index, std::vector<Row>& rows) const {
   rows.clear();

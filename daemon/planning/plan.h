@@ -26,7 +26,7 @@ struct Row {
 /// The figures of one batch.
 struct BatchFigures {
   std::uint32_t rows = 0;
-  std::uint32_t batch_length = 0;  ///< L
+  std::uint32_t batch_length = 0;  ///< L: the longest row, up to a multiple of length_multiple.
   std::uint64_t frames = 0;        ///< Sum of the rows' lengths; padded frames are rows * L.
   // Of them, those that have weight 0.
   std::uint32_t unweighted_rows = 0;
@@ -57,6 +57,8 @@ class EpochPlan {
   std::uint64_t batches() const;  ///< A multiple of world: what is delivered in all.
   std::uint64_t steps() const;    ///< batches() / world().
   std::uint32_t world() const;
+  /// L of a batch whose longest row has so many frames.
+  std::uint32_t padded_length(std::uint32_t longest) const;
   /// The rows of batch `index` < batches(), put into `rows`, whose memory is used again.
   void rows(BatchIndex index, std::vector<Row>& rows) const;
   BatchFigures figures(BatchIndex index) const;

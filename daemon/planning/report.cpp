@@ -136,6 +136,7 @@ PlanReport report_plan(const EpochPlan& plan) {
       sequences += seen[row.ordinal] ? 0 : 1;
       seen[row.ordinal] = true;
     }
+    figures.batch_length = plan.padded_length(figures.batch_length);
     sums.add(figures);
     if (++batches % plan.world() == 0) sums.end_step(plan.world());
   });

@@ -124,6 +124,7 @@ const std::array kTable = {
   TableRow{{"max_frames", "1 to 4611686018427387904", "Capacity of a batch in frames: of frames and quadratic with padding, of real-frames without (Doetsch et al.)"}, whole<&P::max_frames>(1, std::uint64_t{1} << 62, true)},
   TableRow{{"max_padded", "max_frames to 4611686018427387904", "Frames of a batch, padding included, that real-frames never passes; by default 4 times max_frames"}, whole<&P::max_padded>(1, std::uint64_t{1} << 62, true)},
   TableRow{{"quadratic_scale", "1 to 2147483647", "The length at which a frame costs double (a), of quadratic"}, whole<&P::quadratic_scale>(1, kCount, true)},
+  TableRow{{"length_multiple", "1 to 65536", "Frames; the length of a batch is a multiple of it, so that few differ"}, whole<&P::length_multiple>(1, 65536, true)},
   TableRow{{"size_multiple", "1 to 65536", "Batches of at least this size have a multiple of it as size"}, whole<&P::size_multiple>(1, 65536, false)},
   TableRow{{"max_size", "0 to 2147483647", "Most sequences of a batch; 0 for no limit"}, whole<&P::max_size>(0, kCount, true)},
   TableRow{{"last", "keep drop", "What becomes of a last batch that is not full"}, word<&P::last>()},

@@ -83,6 +83,7 @@ struct PlanSettings {
   std::uint64_t max_frames = 0;       ///< Budget of frames, quadratic and real_frames.
   std::uint64_t max_padded = 0;       ///< Padded frames at most, of real_frames; 0: 4 max_frames.
   std::uint32_t quadratic_scale = 0;  ///< a in frames + frames^2 / a, of quadratic.
+  std::uint32_t length_multiple = 0;  ///< Frames that a batch's length is a multiple of; 0: any.
   std::uint32_t size_multiple = 1;
   std::uint32_t max_size = 0;  ///< Rows; 0: no limit.
   LastBatch last = LastBatch::keep;
@@ -115,6 +116,16 @@ Result<void> set_setting(PlanSettings& settings, std::string_view name, std::str
 
 /// The setting as text that set_setting() reads back; empty for one that is not set.
 std::string get_setting(const PlanSettings& settings, std::string_view name);
+
+/// `length` up to the next multiple; 0: it stays.
+inline std::uint32_t rounded_up(std::uint32_t length, std::uint32_t multiple) {
+  const std::uint32_t over = multiple == 0 ? 0 : length % multiple;
+  return over == 0 ? length : length + (multiple - over);
+}
+/// The length that counts for cut and padding.
+inline std::uint32_t on_grid(const PlanSettings& settings, std::uint32_t length) {
+  return rounded_up(length, settings.length_multiple);
+}
 
 /// Whether rows may be parts of sequences.
 bool makes_parts(const PlanSettings& settings);

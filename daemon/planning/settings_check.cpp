@@ -99,6 +99,7 @@ void check_chunk(const PlanSettings& s, Checker& check) {
   check.refuse(unrolled && (s.order == Order::bucket_span || s.order == Order::bucket_optimal),
                "lanes cannot follow buckets of lengths: use another order");
   check.only_if(!unrolled, "size", "batches without lanes");
+  check.only_if(!unrolled, "length_multiple", "batches without lanes, whose length is unroll");
   check.only_if(!unrolled, "size_multiple", "batches without lanes");
   check.only_if(!unrolled, "max_size", "batches without lanes");
   check.only_if(!unrolled, "remainder", "batches without lanes: each rank has its own");

@@ -24,7 +24,7 @@
 #include "formats/base/result.h"               // Result, Error, ErrorCode
 #include "formats/base/text/curve_key.h"       // the length of a key as people write it
 #include "formats/base/text/nearest.h"         // the word that a misspelt one is nearest to
-#include "formats/base/text/printable.h"       // keys in messages of one line
+#include "formats/base/text/printable.h"       // keys and values in messages
 #include "formats/base/text/real_number.h"     // numbers with a fraction
 #include "formats/base/text/schemes.h"         // how addresses of sockets begin
 #include "formats/base/text/severity.h"        // how much a line of the log matters

@@ -25,12 +25,6 @@ const json::value* find(const json::object& line, std::string_view name) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-std::string short_form(const json::value& value) {
-  constexpr std::size_t kMost = 60;
-  const std::string text = json::serialize(value);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
-}
-
 Error bad_line(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
 
 /// The first of some members, which must be a text. Empty: none is there.
@@ -40,7 +34,8 @@ Result<std::optional<std::string>> member_text(const json::object& line,
     const json::value* value = find(line, name);
     if (value == nullptr) continue;
     if (value->is_string()) return std::optional(std::string(value->get_string()));
-    return bad_line(fmt::format("{}: found {}, allowed: a text", name, short_form(*value)));
+    return bad_line(
+        fmt::format("{}: found {}, allowed: a text", name, shortened(json::serialize(*value))));
   }
   return std::optional<std::string>();
 }
@@ -51,8 +46,8 @@ Result<std::optional<double>> member_seconds(const json::object& line, std::stri
   if (value == nullptr) return std::optional<double>();
   const double seconds = value->is_number() ? value->to_number<double>() : -1;
   if (seconds >= 0 && std::isfinite(seconds)) return std::optional(seconds);
-  return bad_line(
-      fmt::format("{}: found {}, allowed: seconds, 0 and up", name, short_form(*value)));
+  return bad_line(fmt::format("{}: found {}, allowed: seconds, 0 and up", name,
+                              shortened(json::serialize(*value))));
 }
 
 Result<SoundPart> sound_part_of(const json::object& line) {
@@ -115,7 +110,8 @@ class ManifestReader {
     const json::value value = json::parse(text, failed);
     if (failed) return bad_line(fmt::format("it is not JSON: {}", failed.message()));
     if (!value.is_object()) {
-      return bad_line(fmt::format("found {}, allowed: an object", short_form(value)));
+      return bad_line(
+          fmt::format("found {}, allowed: an object", shortened(json::serialize(value))));
     }
     const json::object& line = value.get_object();
     auto path = member_text(line, {"audio_filepath", "audio_filename", "path", "audio"});
@@ -146,8 +142,8 @@ class ManifestReader {
     if (value == nullptr) return bad_line(fmt::format("no \"{}\" for the key", printable(key_)));
     if (value->is_string() && !value->get_string().empty()) return std::string(value->get_string());
     if (value->is_int64() || value->is_uint64()) return json::serialize(*value);
-    return bad_line(
-        fmt::format("key: found {}, allowed: a text or a whole number", short_form(*value)));
+    return bad_line(fmt::format("key: found {}, allowed: a text or a whole number",
+                                shortened(json::serialize(*value))));
   }
 
   Result<void> take_texts(const json::object& line, const std::string& key) {

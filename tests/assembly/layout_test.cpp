@@ -90,6 +90,37 @@ TEST_CASE("assembly: rows hold their sequences, and zeros behind them") {
   }
 }
 
+TEST_CASE("assembly: a batch is as long as length_multiple has it, in all fields of frames") {
+  const std::vector<std::uint32_t> lengths{4, 9, 1, 7};
+  const auto snapshot = std::make_shared<MadeUpSnapshot>(all_kinds(), lengths);
+  const auto narrow = std::make_shared<MadeUpSnapshot>(frames_only(DType::int16, {3}), lengths);
+  PlanSettings settings = in_order(4);
+  for (const auto& [multiple, length] :
+       {std::pair{2U, 10U}, {3U, 9U}, {16U, 16U}, {1000U, 1000U}}) {
+    settings.length_multiple = multiple;
+    for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
+      const auto source = plan_of(narrow, settings);
+      const Assembled assembled =
+          assemble(*source, style(layout, {{narrow->schema().fields[0].name, -3.0}}));
+      const wire::Batch& batch = assembled.batch();
+      CHECK(batch.batch_length() == length);
+      CHECK(assembled.figures.padded_frames == 4 * length);
+      CHECK(assembled.figures.frames == 21);
+      for (unsigned r = 0; r < 4; ++r) {
+        const auto content = narrow->content(batch.ordinals()->Get(r), 0);
+        for (std::size_t t = 0; t < length; ++t) {
+          const auto found = frame(batch, 0, r, t);
+          const bool real = t < batch.lengths()->Get(r);
+          CHECK((real ? same(found, content.subspan(t * 6, 6))
+                      : holds<std::int16_t>(found, {-3, -3, -3})));
+        }
+      }
+      const Assembled all = assemble(*plan_of(snapshot, settings), style(layout));
+      CHECK(all.batch().batch_length() == length);
+    }
+  }
+}
+
 TEST_CASE("assembly: time-major is batch-major with its first two axes exchanged") {
   // Frames of 1 to 8 bytes and those of whole cache lines have loops of their own.
   for (const std::uint32_t width : {1U, 2U, 3U, 4U, 8U, 63U, 64U, 65U, 80U, 320U, 40'000U}) {

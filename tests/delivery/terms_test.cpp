@@ -41,6 +41,7 @@ const std::map<std::string, std::string, std::less<>> kOthers = {{"select", "lin
                                                                  {"max_frames", "5000"},
                                                                  {"max_padded", "9000"},
                                                                  {"quadratic_scale", "500"},
+                                                                 {"length_multiple", "4"},
                                                                  {"size_multiple", "8"},
                                                                  {"max_size", "48"},
                                                                  {"last", "drop"},

@@ -55,6 +55,7 @@ OTHERS = [
      "order": "semi-sorted"},
     {"select": "cosine", "lambda": 0.1, "flat_after": 3, "floor": 0.5, "order": "sorted"},
     {"min_length": 30, "max_length": 200, "order": "semi-sorted", "cut": "dynamic"},
+    {"chunk": 100, "length_multiple": 16, "order": "semi-sorted", "cut": "dynamic"},
 ]
 MIXES = [
     {"mix_weights": [0.5, 0.3, 0.2], "order": "random"},
@@ -137,7 +138,8 @@ def compare(program, folder, lists, settings, epoch):
     if "weight_list" in got and got["weight_list"] != [[row[4] for row in b] for b in wanted]:
         raise SystemExit(f"different weights with {settings}, epoch {epoch}")
     frames = sum(row[2] for batch in wanted for row in batch)
-    padded = sum(len(batch) * max(row[2] for row in batch) for batch in wanted)
+    grid = settings.get("length_multiple", 1)
+    padded = sum(len(batch) * -(-max(row[2] for row in batch) // grid) * grid for batch in wanted)
     if (got["frames"], got["padded_frames"]) != (frames, padded):
         raise SystemExit(f"different figures with {settings}")
 
@@ -155,6 +157,12 @@ def main(program):
                     settings = {**order, **cut, **end, "seed": chance.choice([0, 7, 2**64 - 1])}
                     compare(program, folder, [log_normal], settings, chance.choice([0, 1, 5]))
                     cases += 1
+        for order in ORDERS:
+            for cut in CUTS:
+                end = ENDS[cases % len(ENDS)]
+                settings = {**order, **cut, **end, "length_multiple": chance.choice([8, 50, 300])}
+                compare(program, folder, [log_normal], {**settings, "seed": 5}, 1)
+                cases += 1
         for settings in OTHERS:
             for epoch in (0, 1, 8):
                 compare(program, folder, [log_normal], {**settings, "seed": 3}, epoch)

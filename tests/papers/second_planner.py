@@ -389,11 +389,12 @@ def plan(lengths, s, epoch=0, datasets=None):
     ordinals, longest = select(lengths, datasets or [len(lengths)], s, epoch, seed)
     rows = chunks(ordinals, lengths, s)
     x = [row[2] for row in rows]
-    if "chunk" in s:
-        longest = min(longest, s["chunk"])
+    longest = min(longest, s.get("chunk", longest))
     buckets = order(x, s, seed)
     if "lanes" in s:
         return unroll(rows, buckets[0], s)
+    grid = s.get("length_multiple", 1)
+    *x, longest = [-(-y // grid) * grid for y in [*x, longest]]
     batches = [batch for bucket in buckets for batch in cut(bucket, x, s, longest)]
     batches = arrange(spread(batches, s), x, s, seed)
     return [[rows[i] for i in batch] for batch in batches]

@@ -85,6 +85,40 @@ TEST_CASE("planning: no batch is above capacity, and no bound is broken") {
   }
 }
 
+TEST_CASE("planning: batches on a grid of lengths stay within capacity and bound") {
+  std::uint64_t fitted = 0;
+  for (std::uint64_t number = 0; number < kCases; ++number) {
+    CAPTURE(number);
+    RandomCase made = random_case(number);
+    made.settings.length_multiple = static_cast<std::uint32_t>(2 + number * 37 % 200);
+    for (std::uint32_t& length : made.lengths) {
+      length = std::min(length, 2'147'483'647 - made.settings.length_multiple);
+    }
+    const auto bound = plan_bound(made.lengths, made.settings);
+    if (!bound) {  // its longest row alone, on the grid, passes a budget of frames
+      CHECK(bound.error().code == ErrorCode::infeasible);
+      continue;
+    }
+    ++fitted;
+    const EpochPlan plan = planned(made);
+    RandomCase rounded = made;  // whose capacity has the longest on the grid
+    for (std::uint32_t& length : rounded.lengths) length = on_grid(made.settings, length);
+    std::vector<Row> rows;
+    for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+      const BatchFigures batch = plan.figures(BatchIndex{index});
+      plan.rows(BatchIndex{index}, rows);
+      std::uint32_t longest = 0;
+      for (const Row& row : rows) longest = std::max(longest, row.length);
+      CHECK(batch.batch_length == on_grid(made.settings, longest));
+      CHECK(batch.rows <= bound->rows);
+      CHECK(std::uint64_t{batch.rows} * batch.batch_length <= bound->padded_frames);
+      if (made.settings.cut == Cut::fixed || made.settings.rule == CutRule::overrun) continue;
+      CHECK(cost(rounded, batch.rows, batch.batch_length) <= capacity(rounded));
+    }
+  }
+  CHECK(fitted > kCases / 2);
+}
+
 TEST_CASE("planning: real frames fill a batch, and padding ends it only at its own bound") {
   for (std::uint64_t number = 0; number < kCases; ++number) {
     CAPTURE(number);

@@ -42,6 +42,9 @@ TEST_CASE("planning: contradictory settings are refused with what they need") {
   CHECK(contradiction({"rule=overrun"}) ==
         "rule = overrun has a meaning only with cut = dynamic, frames, quadratic or "
         "real-frames");
+  CHECK(contradiction({"lanes=4", "unroll=10", "length_multiple=8"}) ==
+        "length_multiple = 8 has a meaning only with batches without lanes, whose length is "
+        "unroll");
   CHECK(contradiction({"size=10", "size_multiple=8"}) ==
         "size = 10 must be a multiple of size_multiple = 8");
   CHECK(contradiction({"min_length=9", "max_length=8"}) ==

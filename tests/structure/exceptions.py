@@ -15,7 +15,7 @@ class Exempt:
 
 EXCEPTIONS = (
     Exempt("files", "client/library/batchwright/client.h",
-           "the C ABI is one header, and its comments are the whole contract", 728),
+           "the C ABI is one header, and its comments are the whole contract", 730),
     Exempt("functions", "tests/config/values_test.cpp: config: every key is read",
            "one text with every key, and a line for each value", 86),
     Exempt("functions", "tests/delivery/conversation_test.cpp: "
@@ -28,7 +28,7 @@ EXCEPTIONS = (
     Exempt("methods", "daemon/delivery/server.h: Server",
            "a handler a message, and what rooms above ask of it", 77),
     Exempt("methods", "daemon/delivery/feed/live/live_service.h: LiveService",
-           "a handler a request of producers and trainers", 77),
+           "a handler a request of producers and trainers", 78),
     Exempt("methods", "daemon/live/live_pool.h: LivePool",
            "the steps of DEFINITIONS.md, a method each", 76),
     Exempt("methods", "daemon/delivery/feed/feed.h: Feed",

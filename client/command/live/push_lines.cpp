@@ -24,13 +24,6 @@ std::uint32_t float_bits(double value) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-/// A short form of a value, for a message.
-std::string found_text(const json::value& value) {
-  constexpr std::size_t kMost = 60;
-  std::string text = json::serialize(value);
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
-}
-
 /// Reads the value of one field, element after element.
 class ValueReader {
  public:
@@ -111,7 +104,8 @@ class ValueReader {
     return fmt::format("a number that {} can hold", bw_dtype_name(field_.dtype));
   }
   bool fail(const std::string& place, const json::value& value, const std::string& wanted) {
-    error_ = fmt::format("{}{} = {}; allowed: {}", field_.name, place, found_text(value), wanted);
+    error_ = fmt::format("{}{} = {}; allowed: {}", field_.name, place,
+                         shortened(json::serialize(value)), wanted);
     return false;
   }
 
@@ -139,7 +133,7 @@ class LinesToPush final : public PushSource {
       const json::value line = json::parse(text, failed);
       if (failed) return fail(failed.message());
       if (!line.is_object())
-        return fail(fmt::format("found {}; allowed: an object", found_text(line)));
+        return fail(fmt::format("found {}; allowed: an object", shortened(json::serialize(line))));
       if (auto counted = count(line.get_object()); !counted) return counted.error();
       if (number_ < from) continue;
       return sequence(line.get_object());
@@ -177,7 +171,7 @@ class LinesToPush final : public PushSource {
     const auto value = found->to_number<std::uint64_t>(failed);
     if (failed || value > BW_LAST_VERSION) {
       return fail(fmt::format("{} = {}; allowed: a whole number from 0 to 2^62", member,
-                              found_text(*found)));
+                              shortened(json::serialize(*found))));
     }
     return value;
   }
@@ -218,14 +212,16 @@ class LinesToPush final : public PushSource {
     origin.group_size = static_cast<std::uint32_t>(*size);
     if (const json::value* const weight = line.if_contains("weight")) {
       if (!weight->is_number()) {
-        return fail(fmt::format("weight = {}; allowed: a number", found_text(*weight)));
+        return fail(
+            fmt::format("weight = {}; allowed: a number", shortened(json::serialize(*weight))));
       }
       origin.weight = weight->to_number<float>();
     }
     if (auto row = read_row(line, sequence); !row) return row.error();
     const json::value* const key = line.if_contains("key");
     if (key == nullptr || key->is_null()) return {};
-    if (!key->is_string()) return fail(fmt::format("key = {}; allowed: a text", found_text(*key)));
+    if (!key->is_string())
+      return fail(fmt::format("key = {}; allowed: a text", shortened(json::serialize(*key))));
     sequence.key = key->get_string();
     return {};
   }
@@ -238,7 +234,7 @@ class LinesToPush final : public PushSource {
       return fail(
           fmt::format("of = {}; allowed: an object of feed and fingerprint, texts, ordinal, "
                       "and where they are not 0 epoch, start and use",
-                      found_text(*of)));
+                      shortened(json::serialize(*of))));
     };
     if (!of->is_object()) return wrong();
     const json::object& row = of->get_object();

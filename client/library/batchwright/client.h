@@ -385,7 +385,7 @@ typedef struct bw_batch_header {
   uint32_t world; /* batches of a global step */
   bw_layout layout;
   uint32_t sequences;      /* B: rows */
-  uint32_t batch_length;   /* L: longest row */
+  uint32_t batch_length;   /* L: longest row, up to a multiple of plan.length_multiple */
   uint64_t frames;         /* real ones, of this batch */
   uint64_t step_sequences; /* of the whole global step */
   uint64_t step_frames;

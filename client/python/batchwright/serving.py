@@ -49,7 +49,8 @@ _PLAN_KEYS = frozenset(
     "select usage alpha beta lambda flat_after floor epochs chunk hop min_chunk lanes unroll "
     "mix_weights mix_exhausted min_length max_length order randomization bins bucket_size "
     "bucket_span bucket_count bucket_boundaries order_file row_weight cut size rule max_frames "
-    "max_padded quadratic_scale size_multiple max_size last seed shuffle world remainder".split())
+    "max_padded quadratic_scale length_multiple size_multiple max_size last seed shuffle world "
+    "remainder".split())
 
 _count = itertools.count()
 _all: Set[_Running] = set()

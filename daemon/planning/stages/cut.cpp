@@ -24,7 +24,7 @@ std::uint64_t padded_frames(const PlanSettings& settings, std::uint32_t longest)
 Capacity::Capacity(const PlanSettings& settings, std::uint32_t longest)
     : cut_(settings.cut),
       overruns_(settings.rule == CutRule::overrun && settings.cut != Cut::fixed),
-      budget_(padded_frames(settings, longest)),
+      budget_(padded_frames(settings, on_grid(settings, longest))),
       real_frames_(settings.cut == Cut::real_frames ? settings.max_frames : kNoLimit),
       quadratic_scale_(std::max(settings.quadratic_scale, std::uint32_t{1})),
       multiple_(settings.size_multiple),
@@ -68,7 +68,8 @@ std::uint64_t Capacity::rounded(std::uint64_t rows) const {
 
 Result<void> check_capacity(const PlanBuilder& builder, const PlanSettings& settings) {
   const Capacity capacity(settings, builder.longest);
-  const auto fits_alone = [&capacity](std::uint32_t length) {
+  const auto fits_alone = [&](std::uint32_t row) {
+    const std::uint32_t length = on_grid(settings, row);
     return capacity.rows_within(length) >= 1 && length <= capacity.real_frames();
   };
   if (fits_alone(builder.longest)) return {};
@@ -110,13 +111,14 @@ class Cutter {
  public:
   Cutter(PlanBuilder& builder, const PlanSettings& settings)
       : draft_(builder),
+        settings_(settings),
         capacity_(settings, builder.longest),
         drops_(settings.last == LastBatch::drop),
         grouped_(settings.shuffle == Shuffle::groups) {
     // At most so many batches: a vector that grows takes three times as much for a moment.
     const std::size_t rows = builder.order.size();
-    const std::size_t batches =
-        rows / capacity_.full_rows(builder.longest) + std::size_t{2} * builder.used_buckets;
+    const std::size_t batches = rows / capacity_.full_rows(on_grid(settings, builder.longest)) +
+                                std::size_t{2} * builder.used_buckets;
     builder.starts.reserve(std::min(batches, rows) + 1);
     if (grouped_) builder.batch_lengths.reserve(std::min(batches, rows));
   }
@@ -150,7 +152,7 @@ class Cutter {
   struct Batch {
     std::size_t rows = 0;
     std::uint32_t longest = 0;
-    std::uint64_t frames = 0;  ///< Sum of the rows' lengths.
+    std::uint64_t frames = 0;  ///< Sum of the rows' lengths, as all of these on the grid.
     bool by_padding = false;   ///< max_padded ended it, and not max_frames.
   };
 
@@ -160,7 +162,7 @@ class Cutter {
     std::uint64_t within = 0;
     Batch batch;
     while (batch.rows < most) {
-      const std::uint32_t length = key_of(draft_.order.word(start + batch.rows));
+      const std::uint32_t length = length_at(start + batch.rows);
       // The capacity depends on the longest alone, so a shorter row needs no division.
       const std::uint64_t allowed = length > batch.longest ? capacity_.rows_within(length) : within;
       const bool passes_padded = batch.rows + 1 > allowed;
@@ -186,11 +188,16 @@ class Cutter {
   Batch shortened(std::size_t start, std::size_t rows, bool by_padding) const {
     Batch batch;
     batch.by_padding = by_padding;
-    for (std::size_t i = 0; i < rows; ++i) add(batch, key_of(draft_.order.word(start + i)));
+    for (std::size_t i = 0; i < rows; ++i) add(batch, length_at(start + i));
     return batch;
   }
 
+  std::uint32_t length_at(std::size_t place) const {
+    return on_grid(settings_, key_of(draft_.order.word(place)));
+  }
+
   PlanBuilder& draft_;
+  const PlanSettings& settings_;
   Capacity capacity_;
   bool drops_, grouped_;
   std::size_t packed_ = 0;

@@ -4,10 +4,11 @@
 
 namespace batchwright {
 
-/// The number of rows that a batch may have, given its longest.
+/// The number of rows that a batch may have, given its longest. Lengths are those of rows on the
+/// grid of length_multiple.
 class Capacity {
  public:
-  /// `longest` is L_max, of all items an epoch may use.
+  /// `longest` is L_max, of all items an epoch may use, and need not be on the grid.
   Capacity(const PlanSettings& settings, std::uint32_t longest);
 
   /// The most rows of length `longest` that stay within the capacity, for real_frames within

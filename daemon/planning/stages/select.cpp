@@ -238,7 +238,7 @@ Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Ep
     builder.selected = listed->sequences;
     builder.rows = listed->rows.size();
     builder.repeats = listed->repeats;
-    return check_product(builder.rows, builder.longest);
+    return check_product(builder.rows, on_grid(settings, builder.longest));
   }
   auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
@@ -252,7 +252,8 @@ Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Ep
                                "use weights closer to each other, or mix_exhausted = end",
                                get_setting(settings, "mix_weights"))};
     }
-    if (auto fits = check_product(builder.selected, builder.longest); !fits) return fits;
+    if (auto fits = check_product(builder.selected, on_grid(settings, builder.longest)); !fits)
+      return fits;
   }
   builder.uses_all = settings.mix_weights.empty() && builder.left_out == 0 &&
                      builder.selected == builder.table.sequence_lengths().size();
@@ -265,7 +266,7 @@ Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Ep
     builder.repeats |= wanted[i] > dataset.kept;
   }
   builder.rows = rows_of(builder);
-  return check_product(builder.rows, builder.longest);
+  return check_product(builder.rows, on_grid(settings, builder.longest));
 }
 
 }  // namespace batchwright

@@ -74,14 +74,15 @@ void order_batches(PlanBuilder& builder, const PlanSettings& settings, std::uint
   permute_batches(builder.sequence, builder, settings, seed);
 }
 
-/// The longest row of each batch.
-std::vector<std::uint32_t> take_batch_lengths(PlanBuilder& builder) {
+/// The longest row of each batch, on the grid.
+std::vector<std::uint32_t> take_batch_lengths(PlanBuilder& builder, const PlanSettings& settings) {
   // Noted while they were cut, unless spreading has changed the batches since.
   if (!builder.batch_lengths.empty()) return std::exchange(builder.batch_lengths, {});
   std::vector<std::uint32_t> lengths(builder.batches());
   for (std::uint32_t batch = 0; batch < builder.batches(); ++batch) {
     for (std::uint32_t i = builder.starts[batch]; i < builder.starts[batch + 1]; ++i) {
-      const std::uint32_t length = builder.table.length(builder.order.items()[i]);
+      const std::uint32_t length =
+          on_grid(settings, builder.table.length(builder.order.items()[i]));
       lengths[batch] = std::max(lengths[batch], length);
     }
   }
@@ -125,7 +126,7 @@ bool has_room(const PlanBuilder& builder) {
 /// longest first, and make groups of `world`; groups, and batches within each, are permuted.
 void group_batches(PlanBuilder& builder, const PlanSettings& settings, std::uint64_t seed) {
   const std::size_t world = settings.world;
-  auto lengths = take_batch_lengths(builder);
+  auto lengths = take_batch_lengths(builder, settings);
   permute_batches(lengths, builder, settings, seed);
   const std::size_t all = lengths.size();
   lengths.resize(all - all % world);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace batchwright {
@@ -12,6 +13,12 @@ inline std::string printable(std::string text) {
     if (byte < 0x20 || byte == 0x7F) c = '?';
   }
   return text;
+}
+
+/// What was found, as a message quotes it: what is long is cut off.
+inline std::string shortened(std::string text) {
+  constexpr std::size_t kMost = 60;  // bytes
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
 }  // namespace batchwright
