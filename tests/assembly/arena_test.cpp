@@ -69,7 +69,7 @@ TEST_CASE("assembly: an arena that is to stop is given up") {
   CHECK(given_up.error().code == ErrorCode::disconnected);
 }
 
-TEST_CASE("assembly: an arena's slots are whole pages, one behind the other") {
+TEST_CASE("assembly: an arena's slots are whole pages, one after the other") {
   const auto arena = make_arena(3, kPage + 1);
   CHECK(arena->slot_bytes() == 2 * kPage);
   CHECK(arena->bytes() == 6 * kPage);

@@ -256,7 +256,7 @@ TEST_CASE("assembly: a slot that is too small is refused, not overrun") {
   for (const std::byte byte : slot.bytes()) CHECK(byte == std::byte{0xEE});
 }
 
-TEST_CASE("assembly: a batch behind the end of the epoch is refused") {
+TEST_CASE("assembly: a batch past the end of the epoch is refused") {
   const auto snapshot = dataset({3, 1, 2});
   const TestSlot slot(1 << 16);
   const auto assembled =

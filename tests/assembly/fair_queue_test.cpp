@@ -106,7 +106,7 @@ TEST_CASE("assembly: a job that is under way counts, so its feed does not take e
   clock.put("slow", Urgency::ahead, 10);
   clock.put("b", Urgency::ahead, 10);
   CHECK(clock.queue().take(clock.now())->feed == "b");  // equal: by name
-  CHECK(clock.queue().take(clock.now())->feed == "b");  // nobody has had any time yet
+  CHECK(clock.queue().take(clock.now())->feed == "b");  // no feed has had any time yet
   clock.queue().done("b", clock.now());
   clock.pass(milliseconds(5));
   CHECK(clock.queue().take(clock.now())->feed == "slow");
@@ -123,7 +123,7 @@ TEST_CASE("assembly: a feed gets no credit for the time in which it wanted nothi
   CHECK(late <= 11);
 }
 
-TEST_CASE("assembly: who waits for a thread knows whom it waits for") {
+TEST_CASE("assembly: a feed that waits for a thread knows which feed it waits for") {
   OneThread thread;
   thread.put("slow", Urgency::ahead);
   const auto taken = thread.queue().take(thread.now());
@@ -196,7 +196,7 @@ TEST_CASE("assembly: long jobs leave a thread to a feed with short ones, while t
   for (int i = 0; i < 60; ++i) both.step();
   REQUIRE(both.done("long") == 1);
   for (int i = 0; i < 100; ++i) both.put("long");
-  // The short feed has nothing for a moment behind each of its jobs, as one whose client works.
+  // The short feed has nothing for a moment after each of its jobs, like one whose client works.
   const int before = both.done("short");
   for (int i = 0; i < 500; ++i) {
     if (i % 2 == 0) both.put("short");

@@ -239,7 +239,7 @@ TEST_CASE("assembly: a thread that computes for long is not lost") {
   CHECK(busy.wait_for(1));
 }
 
-TEST_CASE("assembly: whoever looks is called once work begins, and told when there is none") {
+TEST_CASE("assembly: an observer is called once work begins, and told when there is none") {
   TestFeed feed("feed", snapshot());
   Assembler assembler(1);
   int begun = 0;

@@ -33,7 +33,7 @@ TEST_CASE("helper thread: work is done in its order, elsewhere, by a thread of t
   std::string name(16, '\0');
   HelperThread helper("bw-helper");
   for (int i = 0; i < 100; ++i) helper.put([&order, i] { order.push_back(i); });
-  // The name is given behind the thread's start.
+  // The name is given after the thread's start.
   helper.put([&] {
     where = std::this_thread::get_id();
     do {

@@ -72,7 +72,7 @@ T padding_element(DType dtype, double value, Layout layout = Layout::batch_major
 
 }  // namespace
 
-TEST_CASE("assembly: rows hold their sequences, and zeros behind them") {
+TEST_CASE("assembly: rows hold their sequences, and zeros after them") {
   const auto snapshot = std::make_shared<MadeUpSnapshot>(frames_only(DType::float32, {5}),
                                                          std::vector<std::uint32_t>{4, 9, 1, 7});
   for (const Layout layout : {Layout::batch_major, Layout::time_major}) {

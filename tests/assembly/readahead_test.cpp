@@ -214,7 +214,7 @@ TEST_CASE("assembly: an epoch that ended is not read, though it was asked for") 
   CHECK_FALSE(looked_at);
 }
 
-TEST_CASE("assembly: behind its batch a record is let go where the dataset is larger than memory") {
+TEST_CASE("assembly: a record is let go after its batch where the dataset is larger than memory") {
   Tally gone;
   const auto snapshot = made_up(6);
   snapshot->claimed_bytes = std::uint64_t{1} << 60;

@@ -90,7 +90,7 @@ TEST_CASE("assembly: rows that no batch asks for any more make room") {
   CHECK(made_for(rows, 0) == 1);
 }
 
-TEST_CASE("assembly: a row that cannot be made is tried again by each who asks") {
+TEST_CASE("assembly: a row that cannot be made is tried again for each request") {
   RowCache rows;
   const auto fail = []() -> Result<CachedRow> {
     return Error{ErrorCode::corrupt_record, "broken"};
@@ -152,7 +152,7 @@ TEST_CASE("assembly: chunks in any order make a row once") {
     CHECK(rows.get({3, 0}, {last, 4}, std::ref(maker)));
   }
   CHECK(maker.made == 1);
-  // Another epoch begins anew.
+  // Another epoch starts over.
   CHECK(rows.get({3, 0}, {false, 4}, std::ref(maker)));
   CHECK(maker.made == 2);
 }

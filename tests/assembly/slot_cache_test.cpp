@@ -145,7 +145,7 @@ TEST_CASE("assembly: a retired slot forgets its batch and is free only when aban
   CHECK(cache.state(slot) == SlotState::free);
 }
 
-TEST_CASE("assembly: a batch made anew is not forgotten with the slot it had before") {
+TEST_CASE("assembly: a batch made again is not forgotten with the slot it had before") {
   SlotCache cache(2);
   const SlotIndex old = make_ready(cache, 0);
   cache.retire(old);

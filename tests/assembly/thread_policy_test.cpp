@@ -100,7 +100,7 @@ TEST_CASE("assembly: a thread with a share of a processor rests for the rest") {
 }
 
 TEST_CASE("assembly: a thread that rests ends at once with its assembler") {
-  // A hundredth of a processor: the rest behind a job of 20 ms would take two seconds.
+  // A hundredth of a processor: the rest after a job of 20 ms would take two seconds.
   std::vector<std::byte> slot(std::size_t{64} << 20);
   std::atomic<bool> done = false;
   const auto begun = std::chrono::steady_clock::now();

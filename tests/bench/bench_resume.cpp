@@ -1,6 +1,6 @@
 // How long it takes to go on somewhere else, for tests/bench/delivery:
 //   bench_resume endpoint=E feed=F rounds=R
-// In each round a new client connects, subscribes at a step of an epoch that nobody asked for
+// In each round a new client connects, subscribes at a step of an epoch that no client asked for
 // before, and takes the batch there. Prints the seconds of each round.
 
 #include <chrono>

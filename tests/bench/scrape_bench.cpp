@@ -30,7 +30,7 @@ double loop_seconds(pid_t pid) {
 }
 
 /// Milliseconds of the loop for each of so many requests, which come slowly enough that the daemon
-/// makes the page anew for each.
+/// makes the page again for each.
 double milliseconds_each(DaemonProcess& daemon, const std::string& path, int requests) {
   const double before = loop_seconds(daemon.process().pid());
   for (int i = 0; i < requests; ++i) {

@@ -28,7 +28,7 @@ def build(folder, *targets):
 
 
 def free_port():
-    """Of loopback; nobody has it at this moment."""
+    """Of loopback; no one has it at this moment."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]

@@ -1,7 +1,7 @@
 """What must be true after a trial, whatever was killed or stopped in it.
 
 The ledger is the backbone: the daemon's lines in their order, and between them marks of ours: of
-each worker's death, before it, and of the daemon's, behind it. A check that fails raises Broken.
+each worker's death, before it, and of the daemon's, after it. A check that fails raises Broken.
 """
 import json
 from collections import Counter, defaultdict
@@ -81,7 +81,7 @@ def check_ledger(events, torn, deaths, plan):
 
 
 def check_explained(records, events):
-    """Nobody trained on what was not delivered to him, nor more often."""
+    """No worker trained on what was not delivered to it, nor more often."""
     given = Counter((event["pid"], event["epoch"], event["index"]) for event in events
                     if event["event"] == "delivered" and not event["rehearsal"])
     seen = Counter((line.process, *line.batch) for record in records for line in record)
@@ -118,7 +118,7 @@ class Queue:
         self.given = defaultdict(list)  # by batch: places in the ledger
         self.done = defaultdict(list)
         self.returned = {}  # by lease: place
-        self.batch_of = {}  # by lease: the batch, and who got it
+        self.batch_of = {}  # by lease: the batch, and the process that got it
         self.last_given_to = {}  # by process: place
         self.times_undone = Counter()  # by batch, so far
         self.attempts = {}  # by place of a delivery: the least and the most that it may be
@@ -186,15 +186,15 @@ class Queue:
                 return True
             if event["what"] == "daemon" and place > before:
                 return True
-        # It may have ended in order while nobody heard its last releases.
+        # It may have ended in order while no daemon heard its last releases.
         ended = any(event["event"] == "mark" and event["what"] == "ended" and
                     event["pid"] == process for event in self.events)
         return ended and self.last_given_to[process] < after
 
 
 def check_queue(records, events, deaths, plan):
-    """Each batch is delivered, done once, by somebody who has trained on it; again only when who
-    had it was lost. A death of the daemon may cost the ledger one line."""
+    """Each batch is delivered, done once, by a worker that trained on it; again only when the one
+    that had it was lost. A death of the daemon may cost the ledger one line."""
     queue = Queue(events, len(plan))
     seen = {(line.process, line.batch) for record in records for line in record}
     untold = 0

@@ -140,7 +140,7 @@ def check_second_deliveries():
 
 
 def check_loops():
-    """Steps of one batch. What lies behind the state that a job began with again is not counted."""
+    """Steps of one batch. What lies after the state that a job began with again is not counted."""
     first = [text(*batch) for batch in BATCHES[:3]]
     again = ["resume 0 1", text(0, 1, 2), text(1, 0, 2), text(1, 1, 2)]
     kept = part_of_training(["resume 0 0", *first, *again], 1)

@@ -1,4 +1,4 @@
-"""Trials over TCP with CURVE keys, beside local workers, and a stranger that nobody let in."""
+"""Trials over TCP with CURVE keys, beside local workers, and a stranger that no one let in."""
 import json
 import subprocess
 

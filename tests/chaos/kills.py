@@ -59,7 +59,7 @@ class Departures:
                 self._times.put(time.monotonic())
 
     def next(self, seconds=30):
-        """None when nobody was told of in so many seconds."""
+        """None when no one was reported in so many seconds."""
         try:
             return self._times.get(timeout=seconds)
         except queue.Empty:
@@ -95,7 +95,7 @@ def one_kill(programs, folder, watch, departures, seconds=30):
 
 
 def some_kills(count, programs, folder, watch, departures):
-    """From the first one on that is heard of: who begins to listen misses what comes at once."""
+    """From the first one on that is heard of: a new listener misses what comes at once."""
     tries = (one_kill(programs, folder, watch, departures, 0.5) for _ in range(20))
     if not any(tries):
         raise Stuck("no event told of a trainer's end")

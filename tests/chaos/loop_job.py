@@ -1,7 +1,7 @@
-"""A training job: ranks as Python's `for` loops, which meet at a barrier behind every step.
+"""A training job: ranks as Python's `for` loops, which meet at a barrier after every step.
 
 Call: loop_job.py JOB, a file of JSON. A rank that is killed breaks the barrier; the others are
-ended then, and all begin anew at the last state that was saved, as launchers of training jobs do.
+ended then, and all begin again at the last state that was saved, as launchers of training jobs do.
 """
 import json
 import os
@@ -79,7 +79,7 @@ class Rank:
                                  f"sequence {ordinal}")
 
     def _open_record(self, state):
-        """What is behind the state is not part of the training: the line that says so begins it."""
+        """What follows the state is not part of the training: the line that says so begins it."""
         path = Path(self.job["folder"]) / f"record{self.number}"
         record = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
         if path.stat().st_size:
@@ -193,8 +193,8 @@ class Attempt:
         return all(code == 0 for code in codes.values())
 
     def _wait(self, codes):
-        """Of who is dead, and who then ends or is ended. One that fails is not alone: the others
-        may say, too, what they wait for."""
+        """Of the rank that is dead, and those that then end or are ended. One that fails is not
+        alone: the others may say, too, what they wait for."""
         end = None
         while None in codes.values():
             for pid in [pid for pid, code in codes.items() if code is None]:

@@ -1,4 +1,4 @@
-"""Trials of Python's `for` loops: ranks with a barrier behind every step, few slots, onlookers."""
+"""Trials of Python's `for` loops: ranks with a barrier after every step, few slots, onlookers."""
 import contextlib
 import importlib.util
 import json
@@ -48,7 +48,7 @@ KINDS = (kill_rank, kill_rank, kill_worker, kill_daemon, end_daemon, kill_both, 
 
 
 def part_of_training(texts, world):
-    """The lines of a record that a job went on behind: what came after the state that a later
+    """The lines of a record that a job went on after: what came after the state that a later
     attempt began with was thrown away with its work."""
     kept = []
     for text in texts:

@@ -63,9 +63,9 @@ class Peers(Trial):
         return workers
 
     def bound(self):
-        """Seconds without a batch for who has no proxy. In a queue an epoch ends with the batches
-        of the lost. With `max_lead`, and as ranks of one job, workers wait for each other: for as long
-        as the peer is away."""
+        """Seconds without a batch for a worker that has no proxy. In a queue an epoch ends with the
+        batches of the lost. With `max_lead`, and as ranks of one job, workers wait for each other:
+        for as long as the peer is away."""
         if self.setting.mode == "sharded" or self.setting.feed["max_lead"]:
             return LONG[1] + SILENCE + SLACK
         if self.setting.mode == "queue":

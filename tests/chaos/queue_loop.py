@@ -42,7 +42,7 @@ class Worker:
     # ---- the work --------------------------------------------------------------------------
 
     def train(self, batch):
-        """Errors: Trouble, before the work is finished, and sometimes behind it."""
+        """Errors: Trouble, before the work is finished, and sometimes after it."""
         if self.happens(self.job["fails"]):
             self.give_back(batch)
             raise Trouble

@@ -266,7 +266,7 @@ class Trial:
         raise Stuck(f"{child.name} ended with {code}\n{self.describe()}")
 
     def _see_that_nothing_is_left(self, bound):
-        """Of a queue, what somebody released while the daemon was dying comes to who is next."""
+        """Of a queue, what was released while the daemon was dying goes to the next worker."""
         if self.setting.mode != "queue":
             return
         last = self.workers[0]

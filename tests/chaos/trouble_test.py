@@ -115,7 +115,7 @@ def check_journals():
 
 
 def check_peers():
-    """Who has no proxy must go on, whatever the others' is."""
+    """A worker that has no proxy must go on, whatever the others' is."""
     def goes_on(*looks):
         bystander = Bystander("worker1", 0, 5)
         return broken(lambda: [bystander.look(*look) for look in looks])

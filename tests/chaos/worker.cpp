@@ -1,5 +1,5 @@
 // A trainer that may be killed at any moment. It keeps a record of what it has trained on, one line
-// a batch, written before the batch is given back; started again, it goes on behind the last line.
+// a batch, written before the batch is given back; started again, it goes on after the last line.
 //
 // Call: chaos_worker name=value ...; the names are those of Job.
 
@@ -163,7 +163,7 @@ class Record {
   std::optional<Place> last_;
 };
 
-/// Every value of a sequence is its ordinal, so a slot that was written anew shows.
+/// Every value of a sequence is its ordinal, so a slot that was written again shows.
 void check_content(const bw_batch* batch) {
   const bw_batch_header& header = *bw_batch_get_header(batch);
   const bw_tensor& tensor = *bw_batch_tensor(batch, 0);
@@ -214,8 +214,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Until the counted epochs are over. Who waits for long gives back what it has: in a queue the
-  /// others may wait for it.
+  /// Until the counted epochs are over. One that waits for long gives back what it has: in a queue
+  /// the others may wait for it.
   void run() {
     std::uint64_t epoch = bw_subscription_grant(subscription_)->epoch;
     while (epoch < job_.epochs) {
@@ -249,7 +249,7 @@ class Worker {
   }
 
  private:
-  static constexpr std::int64_t kPatience = 600'000;  ///< Whoever started us gives up before.
+  static constexpr std::int64_t kPatience = 600'000;  ///< Our parent gives up before.
   static constexpr std::int64_t kLook = 2'000;
 
   std::int64_t limit() {
@@ -300,7 +300,7 @@ class Worker {
     require(bw_subscribe(connection_, &options, &subscription_));
   }
 
-  /// Behind the last batch of the record: in its step, unless it was our last one there.
+  /// After the last batch of the record: in its step, unless it was our last one there.
   void go_on_at(bw_subscribe_options& options) const {
     const std::uint64_t world = job_.world;
     const auto ranks = static_cast<std::uint64_t>(options.mode == BW_SHARDED ? job_.ranks : 1);

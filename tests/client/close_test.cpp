@@ -120,7 +120,7 @@ TEST_CASE("client: a Subscribed that comes after its subscription was given up w
   CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
   grant(2);
   daemon.deliver(2, 0, 0, 0);
-  daemon.deliver(1, 0, 0, 0);  // behind them
+  daemon.deliver(1, 0, 0, 0);  // after them
   next_batch(first);
   daemon.die();
   daemon.rise({});

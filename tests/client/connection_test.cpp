@@ -180,7 +180,7 @@ TEST_CASE("client: a daemon that leaves Subscribe unanswered is given up") {
   const ConnectionHandle connection(raw);
   CHECK(try_subscribe(connection, train()) == BW_TIMED_OUT);
   CHECK(error_says("no answer to Subscribe for feed \"train\" within 1000 ms"));
-  // It may yet grant it, and would then hold batches for nobody.
+  // It may yet grant it, and would then hold batches for no one.
   CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("client: tensors are found by place and name, aligned, with their valu
   CHECK(static_cast<const std::int32_t*>(label.data)[1] == 1);
 }
 
-TEST_CASE("client: epochs end behind their last batch, and counted epochs come to an end") {
+TEST_CASE("client: epochs end after their last batch, and counted epochs come to an end") {
   FakeDaemon daemon;
   const auto connection = connect(daemon.endpoint());
   const auto subscription = subscribe(connection);

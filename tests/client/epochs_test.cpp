@@ -76,7 +76,7 @@ TEST_CASE("client: the end of all that was asked for outlives the daemon") {
   const auto connection = connect(daemon.endpoint());
   const auto subscription = subscribe(connection, for_epochs(1));
   const auto batch = next_batch(subscription);
-  const auto other = subscribe(connection, for_epochs(1));  // behind what the first was told
+  const auto other = subscribe(connection, for_epochs(1));  // after what the first was told
   daemon.die();
   CHECK(next_status(subscription) == BW_EPOCH_END);
   CHECK(next_status(subscription) == BW_END);

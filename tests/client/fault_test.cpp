@@ -174,7 +174,7 @@ TEST_CASE("client: faults elsewhere, and signals that were sent, take their cour
   CHECK(sent.signal == SIGSEGV);
 }
 
-TEST_CASE("client: the handler of before is called behind the explanation") {
+TEST_CASE("client: the earlier handler is called after the explanation") {
   const Ended earlier = in_child([] {
     std::signal(SIGSEGV, own_handler);
     bw_explain_faults();
@@ -185,7 +185,7 @@ TEST_CASE("client: the handler of before is called behind the explanation") {
     bw_explain_faults();
     std::signal(SIGSEGV, own_handler);
     bw_explain_faults();  // asked for again: it stands first once more
-    std::raise(SIGSEGV);  // has no address, and so goes to whoever was there at the very first
+    std::raise(SIGSEGV);  // has no address, and so goes to the very first handler
   });
   CHECK(later.signal == SIGSEGV);
 }

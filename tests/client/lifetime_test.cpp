@@ -83,7 +83,7 @@ TEST_CASE("client: a second thread on a connection is told that it is busy") {
   CHECK(busy > 0);
 }
 
-TEST_CASE("client: when the daemon dies who will not look for it is told at once") {
+TEST_CASE("client: a client that will not look for a dead daemon is told at once") {
   FakeDaemon daemon;
   bw_connect_options options = BW_CONNECT_OPTIONS_INIT;
   options.reconnect_ms = 0;
@@ -170,7 +170,7 @@ TEST_CASE("client: a subscription ends with its last batch, and the connection g
   daemon.deliver(1, 0, 0, 0);
   auto batch = next_batch(first);
   first.reset();
-  const auto second = subscribe(connection);  // sent behind what the first had to say
+  const auto second = subscribe(connection);  // sent after what the first had to say
   CHECK(daemon.hears([](const auto& heard) {
     return heard.subscribed.size() == 2 && heard.unsubscribed.empty();
   }));
@@ -178,7 +178,7 @@ TEST_CASE("client: a subscription ends with its last batch, and the connection g
   CHECK(daemon.hears([](const auto& heard) {
     return heard.unsubscribed == std::vector<std::uint32_t>{1} && heard.released.empty();
   }));
-  daemon.deliver(1, 0, 1, 1);  // too late: for nobody
+  daemon.deliver(1, 0, 1, 1);  // too late: for no one
   daemon.deliver(2, 0, 0, 0);
   CHECK(bw_batch_get_header(next_batch(second).get())->index == 0);
 }

@@ -1,6 +1,6 @@
 // The library against whatever a daemon may say and do, and whatever a program may call, in every
-// short order. Whoever is right is not the question here: nothing may crash, no batch may come for
-// which nobody has a lease, none that is held may change, and each error has a text.
+// short order. Who is right is not the question here: nothing may crash, no batch may come for
+// which no client has a lease, none that is held may change, and each error has a text.
 
 #include <doctest/doctest.h>
 
@@ -72,7 +72,7 @@ class Play {
     return manners;
   }
 
-  /// Where the daemon was last asked to go on, of those who asked since it is there.
+  /// Where the daemon was last asked to go on, by those that asked since it is there.
   std::uint64_t due() {
     std::uint64_t step = due_;
     daemon_.has_heard([&](const auto& heard) {

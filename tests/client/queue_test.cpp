@@ -165,7 +165,7 @@ TEST_CASE("client: a queue is told what is held and what was released before the
   CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 1; }));
   daemon.die();
   CHECK(next_status(subscription, 0) == BW_TIMED_OUT);
-  third.reset();  // nobody is there to hear it
+  third.reset();  // no daemon is there to hear it
   daemon.rise({.steps = 9});
   CHECK(hears_in_a_wait(daemon, subscription, [](const auto& heard) {
     return heard.subscribed.size() == 2 &&

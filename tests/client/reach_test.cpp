@@ -72,7 +72,7 @@ bool can_become_another_user() {
 
 }  // namespace
 
-TEST_CASE("client: who may not write to the socket is told so at once, and what to do") {
+TEST_CASE("client: a client that may not write to the socket is told so at once, and what to do") {
   if (!can_become_another_user()) return;
   FakeDaemon daemon;
   const std::string socket = daemon.endpoint().substr(6);
@@ -113,7 +113,7 @@ TEST_CASE("client: a relative path whose folder is not there is told at once") {
   CHECK(bw_connect("ipc://no-such-folder/a.sock", nullptr, &raw) == BW_INVALID_ARGUMENT);
 }
 
-TEST_CASE("client: who is out of descriptors is told so at once, with the limit") {
+TEST_CASE("client: a client that is out of descriptors is told so at once, with the limit") {
   FakeDaemon daemon;
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);

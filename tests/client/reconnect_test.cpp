@@ -204,7 +204,7 @@ TEST_CASE("client: a batch outlives the daemon, and its release concerns no othe
       [&](const auto& heard) { return heard.released == std::vector<std::uint64_t>{lease}; }));
 }
 
-TEST_CASE("client: a daemon that knows nothing of the session, or says goodbye, is greeted anew") {
+TEST_CASE("client: a daemon that knows nothing of the session, or says goodbye, is greeted again") {
   FakeDaemon daemon({.serves = true});
   const auto connection = connect(daemon.endpoint());
   const auto subscription = subscribe(connection);

@@ -32,7 +32,7 @@ using Batches = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 struct Run {
   Batches batches;
-  std::vector<bw_position> positions;  ///< Behind each batch.
+  std::vector<bw_position> positions;  ///< After each batch.
 };
 
 Run one_epoch(const SubscriptionHandle& subscription) {

@@ -85,7 +85,7 @@ def go_on_after(cluster, folder, job, node, began):
           "the other nodes to be left", MOST_TO_CLEAN,
           also=lambda: [each.ours() + each.files() for each in others])
     took = time.monotonic() - began
-    # A host that is back sooner has booted anew, and tells so; this kernel did not.
+    # A host that is back sooner has booted again, and tells so; this kernel did not.
     until(lambda: is_down(cluster, node), "Slurm to notice")
     node.plug()
     node.boot()

@@ -226,7 +226,7 @@ def until_step(job, step):
 
 
 def check_each_once(folder, epochs=6):
-    """Steps behind the one from which the job was started again are no part of its training.
+    """Steps after the one from which the job was started again are no part of its training.
     Returns the number of starts and of sequences that were trained on."""
     starts = starts_of(folder)
     trained = collections.Counter()

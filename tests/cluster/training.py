@@ -58,7 +58,7 @@ def gradients(cluster, home, options):
 
 
 def clock(cluster, home, options):
-    """n2 is a day ahead, on n3 the trainer alone a day behind, on n4 the daemon."""
+    """n2 is a day ahead, on n3 the trainer alone is a day behind, on n4 the daemon."""
     if not FAKETIME.exists():
         raise Skipped("no libfaketime here (tests/install-packages cluster)")
     wanted = undisturbed(home)

@@ -82,7 +82,7 @@ TEST_CASE("command: both programs name the commit of the checkout that they were
   const Finished commit =
       run({"/usr/bin/env", "git", "-C", BATCHWRIGHT_SOURCE, "rev-parse", "--is-inside-work-tree"});
   if (commit.code != 0 || !std::filesystem::exists(BATCHWRIGHT_SOURCE "/.git")) return;
-  // "NAME VERSION COMMIT", with a + behind it where files had been changed.
+  // "NAME VERSION COMMIT", with a + after it where files had been changed.
   std::istringstream words(command);
   std::string name;
   std::string version;

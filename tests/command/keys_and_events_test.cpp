@@ -32,7 +32,7 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-/// What the daemon's log says behind these words, up to a blank or comma.
+/// What the daemon's log says after these words, up to a blank or comma.
 std::string logged(DaemonProcess& daemon, const std::string& words) {
   std::smatch found;
   const std::string log = daemon.process().err();
@@ -159,7 +159,7 @@ TEST_CASE("command: tail waits for a feed that is absent, and has the daemon's r
   CHECK(tail.out().find("epoch 0 step 9 ") != std::string::npos);
 }
 
-TEST_CASE("command: with keys, events and batches go over tcp, and nobody else gets any") {
+TEST_CASE("command: with keys, events and batches go over tcp, and no one else gets any") {
   std::string host;
   SUBCASE("of IPv4") { host = "127.0.0.1"; }
   SUBCASE("of IPv6") { host = "[::1]"; }

@@ -86,7 +86,7 @@ TEST_CASE("command: several daemons of one machine are told apart by their addre
 }
 
 TEST_CASE("command: waits are by the clock of each client's own daemon") {
-  // n2 was started anew in between; sessions and subscriptions are equal on both.
+  // n2 was started again in between; sessions and subscriptions are equal on both.
   const auto pages = [](double first, double second) {
     return merged({host("n1", {"mixed", 1, 0, top_client("a.py", first, 0.5)}, first),
                    host("n2", {"mixed", 1, 0, top_client("a.py", second, 0.25)}, second)});

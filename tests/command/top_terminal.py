@@ -146,7 +146,7 @@ def check_walk(terminal: Terminal) -> None:
     terminal.press(b"\r")
     lines = terminal.read_line("corpus-07  failed  nothing is served")
     assert not any(line.startswith("> ") for line in lines), lines
-    terminal.press(b"\x1b")  # Escape, and nothing behind it
+    terminal.press(b"\x1b")  # Escape, and nothing after it
     terminal.read_line("> corpus-07")
     terminal.press(b"\x1a")  # Ctrl-Z, which stops nothing here: no shell could let it go on
     terminal.read_until(lambda shown: ENTER in shown.partition(LEAVE)[2], "taken again")

@@ -82,7 +82,7 @@ TEST_CASE("command: top says that the clients' socket is not the pages'") {
   const Finished wrong = run({program("batchwright"), "top", "--once", "--stats", address});
   CAPTURE(wrong.err);
   CHECK(wrong.code == 1);
-  // Who is first decides: the daemon's greeting, or its end of a connection that sends it HTTP.
+  // What comes first decides: the daemon's greeting, or its end of a connection that sends it HTTP.
   CHECK((wrong.err.find("answers, but not in HTTP") != std::string::npos ||
          wrong.err.find("closed the connection without an answer") != std::string::npos));
   CHECK(wrong.err.find("is it the socket for clients?") != std::string::npos);
@@ -102,7 +102,7 @@ TEST_CASE("command: top tells a daemon that is gone, and goes on when it is told
   CHECK(top.wait() == 0);
 }
 
-TEST_CASE("command: top ends with 1 where nobody answers once, with 2 where no address is") {
+TEST_CASE("command: top ends with 1 where no daemon answers once, with 2 where no address is") {
   TemporaryFolder folder;
   const std::string nobody = "unix://" + (folder / "nobody").string();
   CHECK(run({program("batchwright"), "top", "--once", "--stats", nobody}).code == 1);

@@ -50,7 +50,7 @@ TEST_CASE("config: what changes in place is told from what takes a new feed") {
   CHECK(anew[0].keys == "slots, plan.mix_weights, plan.seed, on_corrupt, max_window");
 }
 
-TEST_CASE("config: another order file at the same path makes a feed anew") {
+TEST_CASE("config: another order file at the same path has the feed made again") {
   Config running = with_feeds({"a"});
   running.feeds[0].served.plan.order = Order::file;
   running.feeds[0].served.plan.order_file = "/o";

@@ -71,7 +71,7 @@ Entries sample_entries() {
 
 /// `Qq word` is a text, `Qq \&` an empty one.
 std::string plain_value(std::string words) {
-  if (words.ends_with(' ')) words.pop_back();  // a bracket behind a text stands apart
+  if (words.ends_with(' ')) words.pop_back();  // a bracket after a text stands apart
   if (!words.starts_with("Qq ")) return words;
   return words == "Qq \\&" ? "\"\"" : '"' + words.substr(3) + '"';
 }

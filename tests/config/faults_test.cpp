@@ -69,7 +69,7 @@ TEST_CASE("config: a feed that follows its dataset takes no order file") {
           .ends_with(": feed.follow: found true with feed.plan.order = \"file\"; allowed: false"));
 }
 
-TEST_CASE("config: values at the edge are taken, those behind it refused") {
+TEST_CASE("config: values at the edge are taken, those past it refused") {
   CHECK(daemon_with("assembly_threads = 1").assembly_threads == 1);
   CHECK(daemon_with("assembly_threads = 256").assembly_threads == 256);
   CHECK(daemon_fault("assembly_threads = 0") != "");

@@ -172,7 +172,7 @@ TEST_CASE("config: lanes are a step's budget, and refuse what they do not go wit
   }
 }
 
-TEST_CASE("config: values of a live feed at the edge are taken, those behind it refused") {
+TEST_CASE("config: values of a live feed at the edge are taken, those past it refused") {
   for (const char* line :
        {"window = 1", "window = 1000000", "linger = \"0s\"", "linger = \"168h\"",
         "group_timeout = \"1ms\"", "claim_timeout = \"168h\"", "max_staleness = 0",

@@ -54,7 +54,7 @@ std::string with_fields(const std::string& lines) {
   return "[[feed]]\nname = \"live\"\n[feed.fields]\n" + lines + "[feed.live]\nmax_length = 100\n";
 }
 
-/// The fields by name, with a comma behind each.
+/// The fields by name, with a comma after each.
 std::string order_of(const std::string& lines) {
   std::string names;
   for (const FieldSpec& field : live_of(with_fields(lines)).schema.fields)
@@ -198,7 +198,7 @@ TEST_CASE("config: what follows from other keys of a live feed is no change of i
   CHECK(changed(frames, frames + "max_length = 399\n") == "live.max_length");
 }
 
-TEST_CASE("config: a feed that becomes live, or no longer is, is made anew") {
+TEST_CASE("config: a feed that becomes live, or no longer is, is made again") {
   std::string stored = kFeed;
   stored.replace(stored.find("train"), 5, "live");
   const auto changes = compare_configs(parsed(stored), parsed(kLive)).changed;
@@ -207,7 +207,7 @@ TEST_CASE("config: a feed that becomes live, or no longer is, is made anew") {
   CHECK(changes[0].keys == "dataset, live");
 }
 
-TEST_CASE("config: fields that a live feed joins come behind those that are pushed") {
+TEST_CASE("config: fields that a live feed joins come after those that are pushed") {
   const std::string text =
       "[[feed]]\nname = \"live\"\n[feed.fields]\nd = { dtype = \"float32\", shape = [3] }\n"
       "x = { dtype = \"float32\", shape = [40], kind = \"aligned\" }\n"

@@ -307,7 +307,7 @@ TEST_CASE("config: a reload does with each key what its row says") {
   }
 }
 
-TEST_CASE("config: a change of any setting of the plan makes a feed anew") {
+TEST_CASE("config: a change of any setting of the plan has the feed made again") {
   const Config before = parsed(kFeed);
   for (const char* line : {"order = \"sorted\"", "world = 2", "seed = 1", "last = \"drop\""}) {
     const auto changes = compare_configs(before, parsed(kFeed + "[feed.plan]\n" + line + "\n"));

@@ -35,7 +35,7 @@ TEST_CASE("daemon: what all others leave is known when all others have claimed")
   CHECK(true);
 }
 
-TEST_CASE("daemon: a feed does not wait for ever for one above it, nor for one that is given up") {
+TEST_CASE("daemon: a feed does not wait forever for one above it, nor for one that is given up") {
   MemoryTurns hasty(1ms);
   hasty.enter(0);
   hasty.await(1, {});

@@ -38,7 +38,7 @@ class TestDoor {
 
 }  // namespace
 
-TEST_CASE("daemon: who asks for a reload hears what comes of it") {
+TEST_CASE("daemon: a program that asks for a reload hears what comes of it") {
   bool applied = true;
   std::string text = "added dev; 1 unchanged";
   SUBCASE("applied") {}

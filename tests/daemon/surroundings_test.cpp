@@ -47,7 +47,7 @@ bool answers(const fs::path& socket) {
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
 }
 
-/// A pipe with a name that is standard error of a daemon, and its end for who reads.
+/// A pipe with a name that is standard error of a daemon, and its end for the reader.
 class Log {
  public:
   explicit Log(const fs::path& path) : path_(path) {
@@ -77,7 +77,7 @@ constexpr int kJobs = 40;  // each logs some lines: more than the pipe has room 
 
 }  // namespace
 
-TEST_CASE("daemon: a log that nobody reads stops nothing, and is there when somebody does") {
+TEST_CASE("daemon: a log that no one reads stops nothing, and is there when someone does") {
   DaemonProcess daemon("slots = 4");
   const Log log(daemon.folder() / "log");
   daemon.launch_behind(log.redirection());
@@ -100,7 +100,7 @@ TEST_CASE("daemon: a log that nobody reads stops nothing, and is there when some
   CHECK(daemon.process().wait() == 0);
 }
 
-TEST_CASE("daemon: the end of who reads the log does not end it") {
+TEST_CASE("daemon: the end of the log's reader does not end it") {
   DaemonProcess daemon("slots = 4");
   Log log(daemon.folder() / "log");
   daemon.launch_behind(log.redirection());
@@ -111,7 +111,7 @@ TEST_CASE("daemon: the end of who reads the log does not end it") {
   CHECK(daemon.process().wait() == 0);
 }
 
-TEST_CASE("daemon: of several that are started at once behind a kill one serves, by both sockets") {
+TEST_CASE("daemon: of several that are started at once after a kill one serves, by both sockets") {
   DaemonProcess first("slots = 4");
   constexpr int kRounds = 6;
   constexpr int kAtOnce = 3;

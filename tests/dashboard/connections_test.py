@@ -2,9 +2,9 @@
 
     connections_test.py PROGRAMS LIBRARY [--connections 10000] [--seconds 3]
 
-Silent ones, slow senders, endless headers and bytes that are no HTTP; who is hung up on comes
-again. Meanwhile a client takes batches, and somebody asks /healthz over TCP, in the middle of the
-crowd, and over the Unix socket, where nobody else is and the loop alone decides when the answer
+Silent ones, slow senders, endless headers and bytes that are no HTTP; a peer that is hung up on
+comes again. Meanwhile a client takes batches, and someone asks /healthz over TCP, in the middle of
+the crowd, and over the Unix socket, where no one else is and the loop alone decides when the answer
 comes. All must go on, within the limits of the endpoint. Prints what the client took and how long
 the answers took, without the crowd and with it.
 """

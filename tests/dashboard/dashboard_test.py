@@ -160,7 +160,7 @@ def check_still(daemon: watched.Watched, page: browser.Browser) -> int:
 
 
 def check_background(page: browser.Browser) -> None:
-    """A page that nobody sees is not drawn; once it is seen again it shows what came last."""
+    """A page that no one sees is not drawn; once it is seen again it shows what came last."""
     hide = ("Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
             "document.dispatchEvent(new Event('visibilitychange'));" + SHOWN_UPTIME)
     begin = page.run(hide % "true")

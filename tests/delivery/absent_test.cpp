@@ -74,7 +74,7 @@ TEST_CASE("delivery: a client of an absent feed is told why, waits, and is serve
   CHECK(server.ask([](Server& s) { return s.absent().size(); }) == 0);
 }
 
-TEST_CASE("delivery: who waits for an absent feed is refused in the end, with the reason") {
+TEST_CASE("delivery: a client that waits for an absent feed is refused in the end, and told why") {
   TestServer server(sorted_feed(4), patient(std::chrono::milliseconds(1)));
   make_absent(server, ErrorCode::busy);
   RawClient client(server.endpoint());
@@ -84,10 +84,10 @@ TEST_CASE("delivery: who waits for an absent feed is refused in the end, with th
   CHECK(refusal(client, ErrorCode::busy) == kWhy);
 }
 
-TEST_CASE("delivery: who cannot wait is refused at once") {
+TEST_CASE("delivery: a client that cannot wait is refused at once") {
   auto grace = std::chrono::milliseconds(0);
   auto code = ErrorCode::store_unavailable;
-  SUBCASE("nobody is to wait") {}
+  SUBCASE("no client is to wait") {}
   SUBCASE("waiting is no use") {
     grace = std::chrono::hours(1);
     code = ErrorCode::infeasible;
@@ -100,7 +100,7 @@ TEST_CASE("delivery: who cannot wait is refused at once") {
   CHECK(refusal(client, code) == kWhy);
 }
 
-TEST_CASE("delivery: an absent feed that is removed refuses who waits for it") {
+TEST_CASE("delivery: an absent feed that is removed refuses those that wait for it") {
   TestServer server(sorted_feed(4), patient(std::chrono::hours(1)));
   make_absent(server, ErrorCode::store_unavailable);
   RawClient client(server.endpoint());
@@ -114,7 +114,7 @@ TEST_CASE("delivery: an absent feed that is removed refuses who waits for it") {
   CHECK(refusal(client, ErrorCode::not_found).find("was removed") != std::string::npos);
 }
 
-TEST_CASE("delivery: who leaves or gives up does not come back with its feed") {
+TEST_CASE("delivery: a client that leaves or gives up does not come back with its feed") {
   TestServer server(sorted_feed(4), patient(std::chrono::hours(1)));
   make_absent(server, ErrorCode::store_unavailable);
   RawClient client(server.endpoint());

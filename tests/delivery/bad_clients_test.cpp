@@ -64,7 +64,7 @@ bool serves(TestServer& server) {
 
 }  // namespace
 
-TEST_CASE("delivery: a flood of releases of leases that nobody holds is counted, no more") {
+TEST_CASE("delivery: a flood of releases of leases that no client holds is counted, no more") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());
   client.join(server.arena_socket());
@@ -79,7 +79,7 @@ TEST_CASE("delivery: a flood of releases of leases that nobody holds is counted,
       [](TestServer& s) { return s.count(FeedCounter::releases_unknown) == 400'000; }));
 }
 
-TEST_CASE("delivery: a thousand subscriptions end the session of who asks for them") {
+TEST_CASE("delivery: a thousand subscriptions end the session that asks for them") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());
   client.join(server.arena_socket());
@@ -93,7 +93,7 @@ TEST_CASE("delivery: a thousand subscriptions end the session of who asks for th
   CHECK(serves(server));
 }
 
-TEST_CASE("delivery: who subscribes to nothing that is there, and hears no answer, is dropped") {
+TEST_CASE("delivery: a client that asks for what is not there, and hears no answer, is dropped") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());
   client.join(server.arena_socket());
@@ -127,7 +127,7 @@ TEST_CASE("delivery: Hello in a loop is answered 64 times") {
   CHECK(serves(server));
 }
 
-TEST_CASE("delivery: who never says Hello right is heard 64 times") {
+TEST_CASE("delivery: a client that never says Hello right is heard 64 times") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());
   wire::HelloT hello;
@@ -153,7 +153,7 @@ TEST_CASE("delivery: a message of many frames is malformed, and costs nothing mo
   CHECK(serves(server));
 }
 
-TEST_CASE("delivery: who connects to the arena socket and says nothing is dropped") {
+TEST_CASE("delivery: a client that says nothing on the arena socket is dropped") {
   ServerSettings settings;
   settings.bind_time = std::chrono::milliseconds(50);
   TestServer server(sorted_feed(4), settings);
@@ -229,7 +229,7 @@ TEST_CASE("delivery: clients that come and go without end leave a line a second 
   }
 }
 
-TEST_CASE("delivery: a program's name speaks to nobody's terminal") {
+TEST_CASE("delivery: a program's name speaks to no one's terminal") {
   CHECK(program_name("train.py") == "train.py");
   CHECK(program_name("a\x1b]0;b\x07\x7f\n") == "a\\x1B]0;b\\x07\\x7F\\x0A");
   CHECK(program_name("caf\xC3\xA9 \xC2\x9b"

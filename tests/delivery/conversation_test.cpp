@@ -112,7 +112,7 @@ TEST_CASE("delivery: what a client must not say gets a refusal that says why") {
     CHECK(refusal(client, ErrorCode::invalid_argument) ==
           "3 ranks do not divide the feed's world of 4");
   }
-  SUBCASE("a step behind the epoch's end") {
+  SUBCASE("a step past the epoch's end") {
     client.join(server.arena_socket());
     auto subscribe = subscribe_to_train();
     subscribe.step = 1000;

@@ -46,7 +46,7 @@ class Listener {
 };
 
 /// Lets clients come and go until the listener hears of one: a PUB socket tells nothing to those
-/// who are still on their way.
+/// that are still on their way.
 bool is_heard(Listener& listener, const std::string& endpoint) {
   for (int i = 0; i < 500; ++i) {
     RawClient client(endpoint);
@@ -66,7 +66,7 @@ ServerSettings telling_at(const std::string& events, std::vector<std::string> en
 
 }  // namespace
 
-TEST_CASE("delivery: those who come and go are told, once they are bound") {
+TEST_CASE("delivery: clients that come and go are reported, once they are bound") {
   TemporaryFolder folder;
   TestServer server(sorted_feed(4), telling_at("ipc://" + (folder / "e").string()));
   RawClient client(server.endpoint());
@@ -139,7 +139,7 @@ TEST_CASE("delivery: events over tcp are told under an address that can be reach
   CHECK(is_heard(listener, server.endpoint(0)));
 }
 
-TEST_CASE("delivery: a listener that reads nothing holds nobody up") {
+TEST_CASE("delivery: a listener that reads nothing holds no one up") {
   TemporaryFolder folder;
   boost::asio::io_context loop;
   SocketThreads threads;

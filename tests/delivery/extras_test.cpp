@@ -95,7 +95,7 @@ TEST_CASE("delivery: the ledger tells each sequence's way before its ticket is s
   CHECK(events["released"] == 10);
 }
 
-TEST_CASE("delivery: the ledger goes on behind a line that a kill has cut off") {
+TEST_CASE("delivery: the ledger goes on after a line that a kill has cut off") {
   const TemporaryFolder folder;
   FeedSettings settings = sorted_feed(4);
   settings.ledger = folder / "ledger";

@@ -72,7 +72,7 @@ TEST_CASE("delivery: a feed that follows takes up what was appended with a new e
   CHECK(take(client, 11) == std::set<std::uint32_t>{1});
 }
 
-TEST_CASE("delivery: longer sequences get a larger arena, and nobody loses what he holds") {
+TEST_CASE("delivery: longer sequences get a larger arena, and no client loses what it holds") {
   TestServer server(followed(), 40, {500, 600, 700, 800});
   RawClient holder(server.endpoint());
   REQUIRE(join(holder, server.arena_socket(), window_of_one(1)));
@@ -123,7 +123,7 @@ TEST_CASE("delivery: where a larger arena does not fit, training goes on with wh
   CHECK(take(client, 10).size() == 1);
 }
 
-TEST_CASE("delivery: a larger arena that nobody takes up gives its memory back") {
+TEST_CASE("delivery: a larger arena that no client takes up gives its memory back") {
   const TemporaryFolder folder;
   make_small_dataset(folder / "before", {5, 6, 7, 8});
   make_small_dataset(folder / "after", {500, 600, 700, 800});
@@ -146,7 +146,7 @@ TEST_CASE("delivery: a larger arena that nobody takes up gives its memory back")
   CHECK(memory->left() == kLeft);
 }
 
-TEST_CASE("delivery: who resumes within an epoch gets the data that the epoch began with") {
+TEST_CASE("delivery: a client that resumes in an epoch gets the data that the epoch began with") {
   TestServer server(followed(), 40, {5, 6, 7, 8});
   const Fingerprint before = *server.feed().fingerprint;
   server.append();
@@ -161,7 +161,7 @@ TEST_CASE("delivery: who resumes within an epoch gets the data that the epoch be
     client.send(std::move(subscribe));
     CHECK(indices_to_the_end(client) == std::vector<std::uint64_t>{3, 4, 5, 6, 7, 8, 9});
   }
-  SUBCASE("also of an epoch that was begun anew since, and that nobody is in") {
+  SUBCASE("also of an epoch that was begun again since, and that no client is in") {
     subscribe.epoch = 0;
     client.send(std::move(subscribe));
     CHECK(indices_to_the_end(client) == std::vector<std::uint64_t>{3, 4, 5, 6, 7, 8, 9});

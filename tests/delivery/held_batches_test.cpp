@@ -143,7 +143,7 @@ TEST_CASE("delivery: a session that ends leaves a held batch to the process that
   CHECK(held_over(server) == 0);
 }
 
-TEST_CASE("delivery: who waits for a slot hears which ended session holds some") {
+TEST_CASE("delivery: a client that waits for a slot hears which ended session holds some") {
   FeedSettings settings = few_slots();
   settings.slots = 1;
   TestServer server(settings);

@@ -190,7 +190,7 @@ TEST_CASE("delivery: a lease that a power cut took out of the journal is never g
   CHECK(again.lease > forgotten);
 }
 
-TEST_CASE("delivery: what nobody comes back for is given to others") {
+TEST_CASE("delivery: what no client comes back for is given to others") {
   const TemporaryFolder folder;
   FeedSettings settings = queue_feed(folder);
   settings.queue_grace = std::chrono::milliseconds(1);

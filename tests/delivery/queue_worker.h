@@ -27,7 +27,7 @@ inline wire::SubscribeT in_queue(std::uint32_t window = 1, std::uint64_t epochs 
   return subscribe;
 }
 
-/// A client in the queue, behind its Subscribed.
+/// A client in the queue, after its Subscribed.
 struct Worker {
   explicit Worker(TestServer& server, wire::SubscribeT subscribe = in_queue(),
                   std::uint64_t token = 0)

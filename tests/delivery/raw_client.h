@@ -41,7 +41,7 @@ class RawClient {
   }
   /// Says that the program waits and holds so many batches.
   void say_waiting(std::uint32_t subscription = 1, std::uint32_t holds = 0);
-  /// With a second frame behind it.
+  /// With a second frame after it.
   template <class TableT>
   void send_framed(TableT body, std::span<const std::byte> second) {
     const auto message = encode(std::move(body));
@@ -57,7 +57,7 @@ class RawClient {
   void send_frames(std::size_t frames, std::span<const std::byte> frame);
   /// The next message; empty when none comes within 10 s.
   std::optional<ControlMessage> receive();
-  /// What came behind the first frame of the message that came last, and in how many frames.
+  /// What came after the first frame of the message that came last, and in how many frames.
   const std::vector<std::byte>& batch() const { return batch_; }
   std::size_t batch_frames() const { return batch_frames_; }
   /// The next message but signs of life.

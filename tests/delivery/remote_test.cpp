@@ -51,7 +51,7 @@ class RouterAndPeer {
     return router_->send(to, std::as_bytes(std::span("ticket")),
                          {payload, [this] { ++sent_; }, part});
   }
-  /// Ends the sockets, then unmaps the memory: who touches it from now on faults.
+  /// Ends the sockets, then unmaps the memory: a thread that touches it from now on faults.
   void shut_down() {
     router_.reset();
     threads_.reset();
@@ -152,7 +152,7 @@ TEST_CASE("delivery: a peer that does not read fills its queue, and every payloa
   CHECK(pair.run_until([&] { return pair.sent() == queued + 1; }));
 }
 
-TEST_CASE("delivery: at shutdown nobody reads a payload's memory any more") {
+TEST_CASE("delivery: after shutdown no thread reads a payload's memory") {
   RouterAndPeer pair;
   for (int i = 0; i < 8; ++i) REQUIRE(pair.send(pair.name()));
   pair.shut_down();
@@ -160,7 +160,7 @@ TEST_CASE("delivery: at shutdown nobody reads a payload's memory any more") {
   CHECK(pair.run_until([&] { return pair.sent() == 8; }));
 }
 
-TEST_CASE("delivery: over tcp an epoch comes with the batches behind their tickets") {
+TEST_CASE("delivery: over tcp an epoch comes with the batches after their tickets") {
   TestServer server(sorted_feed(4), at({kAnyPort}));
   RawClient client(server.endpoint(0));
   REQUIRE(client.hello(true) != 0);

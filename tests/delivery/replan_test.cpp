@@ -57,7 +57,7 @@ std::string why_waiting(RawClient& client) {
 
 }  // namespace
 
-TEST_CASE("delivery: who resumes while the epoch is being planned gets the data that he names") {
+TEST_CASE("delivery: a client that resumes while the epoch is planned gets the data it names") {
   TestServer server(followed_feed(), 40, {5, 6, 7, 8});
   const Fingerprint before = fingerprint_of(server);
   server.append();
@@ -77,7 +77,7 @@ TEST_CASE("delivery: who resumes while the epoch is being planned gets the data 
   CHECK(indices_to_the_end(resumer).size() == 9);
 }
 
-TEST_CASE("delivery: data that are gone end who needs them, and nobody who waits beside him") {
+TEST_CASE("delivery: data that are gone end the clients that need them, and no others that wait") {
   TestServer server(followed_feed());
   Fingerprint gone = fingerprint_of(server);
   ++gone.data;
@@ -152,7 +152,7 @@ TEST_CASE("delivery: where newer data cannot be had an epoch goes on with those 
   std::filesystem::rename(away, server.dataset());
 }
 
-TEST_CASE("delivery: a queue's epoch whose data are gone ends the feed, and is not planned anew") {
+TEST_CASE("delivery: a queue's epoch whose data are gone ends the feed, and is not planned again") {
   const TemporaryFolder folder;
   FeedSettings settings = followed_feed();
   settings.journal = folder / "journal";
@@ -186,7 +186,7 @@ TEST_CASE("delivery: clients in more epochs than plans are kept take turns, and 
     clients.back()->send(at_epoch(epoch, static_cast<std::uint32_t>(1 + epoch % 35)));
   }
   REQUIRE(has_subscriptions(server, kEpochs));
-  // Nobody has released anything, so all of them stand where they began.
+  // No client has released anything, so all of them stand where they began.
   CHECK(server.eventually([](TestServer& s) { return s.count(FeedCounter::epochs_planned) > 65; }));
   CHECK(server.feed().plans.size() <= 64);
   std::size_t ends = 0;

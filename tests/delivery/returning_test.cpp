@@ -23,7 +23,7 @@ bool is_there(TestServer& server, const RawClient& client) {
 
 }  // namespace
 
-TEST_CASE("delivery: a token in a Hello that is refused ends nobody's session") {
+TEST_CASE("delivery: a token in a Hello that is refused ends no one's session") {
   ServerSettings settings;
   settings.endpoints = {"tcp://127.0.0.1:*"};
   const TemporaryFolder folder;
@@ -50,7 +50,7 @@ TEST_CASE("delivery: a token in a Hello that is refused ends nobody's session") 
   CHECK(indices_to_the_end(client) == numbers(0, 10));
 }
 
-TEST_CASE("delivery: who comes back takes its own place among max_clients") {
+TEST_CASE("delivery: a client that comes back takes its own place among max_clients") {
   ServerSettings settings;
   settings.max_clients = 1;
   TestServer server(sorted_feed(4), settings);

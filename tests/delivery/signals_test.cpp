@@ -44,7 +44,7 @@ class Signals {
 
 }  // namespace
 
-TEST_CASE("delivery: signals on the event loop's thread cost nobody a message") {
+TEST_CASE("delivery: signals on the event loop's thread cost no one a message") {
   TestServer server(sorted_feed(1));
   const Signals signals(server.ask([](const Server&) { return pthread_self(); }));
   std::uint64_t batches = 0;

@@ -11,7 +11,7 @@
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("delivery: poisoned slots do not disturb who still reads") {
+TEST_CASE("delivery: poisoned slots do not disturb clients that still read") {
   FeedSettings settings = sorted_feed(4);
   settings.poison = true;
   settings.slots = 2;

@@ -56,7 +56,7 @@ class Asking {
  public:
   Asking() : client_(server_.endpoint()) { client_.join(server_.arena_socket()); }
 
-  /// The refusal of who expects what `had` gives. `says`: whether it sends the terms of then.
+  /// The refusal if a client expects what `had` gives. `says`: whether it sends the terms of then.
   std::string refused(const FeedSettings& had, bool says = true) {
     wire::SubscribeT request = subscribe_to_train();
     server_.ask([&](const Server& s) {
@@ -179,7 +179,7 @@ TEST_CASE("delivery: each property of a field belongs to the fingerprint's terms
                  "fields: sound,label before, features,label now"));
 }
 
-TEST_CASE("delivery: Subscribed tells the terms, and who sends them back is let in") {
+TEST_CASE("delivery: Subscribed tells the terms, and a client that sends them back is let in") {
   Asking asking;
   RawClient client(asking.server().endpoint());
   client.join(asking.server().arena_socket());

@@ -48,7 +48,7 @@ TEST_CASE("delivery: the last batch that the only worker gives back undone comes
   for (int i = 0; i < 9; ++i) anna.release(anna.take());
   const auto last = anna.take();
   anna.client.say_waiting(1, 1);
-  REQUIRE(anna.ended());  // it waits for nobody but itself
+  REQUIRE(anna.ended());  // it waits for no one but itself
   anna.give_up(last);
   const auto delivery = read_until<wire::Delivery>(anna.client);
   REQUIRE(delivery);
@@ -67,7 +67,7 @@ TEST_CASE("delivery: the end is told to a worker once it cannot give its last ba
   Worker anna(server);
   for (int i = 0; i < 9; ++i) anna.release(anna.take());
   anna.give_up(anna.take());
-  const auto again = anna.take();  // and not the end, behind which it would not come again
+  const auto again = anna.take();  // and not the end, after which it would not come again
   CHECK(again.index == 9);
   CHECK(again.attempt == 2);
   anna.release(again);

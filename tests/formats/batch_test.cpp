@@ -181,7 +181,7 @@ TEST_CASE("formats: a truncated batch never verifies") {
   REQUIRE(laid_out);
   const auto whole = slot.bytes.subspan(laid_out->offset, laid_out->size);
   for (std::size_t size = 0; size + 64 < whole.size(); size += 7) {
-    // A copy of just these bytes, so that a sanitizer sees a read behind them.
+    // A copy of just these bytes, so that a sanitizer sees a read past them.
     std::vector<std::uint64_t> copy((size + 7) / 8);
     if (size != 0) std::memcpy(copy.data(), whole.data(), size);
     CHECK_FALSE(verify_batch({reinterpret_cast<const std::byte*>(copy.data()), size}));

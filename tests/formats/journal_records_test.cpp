@@ -116,7 +116,7 @@ TEST_CASE("formats: zeros up to a page's end are a power cut's, and all others a
   CHECK_FALSE(zeroed(kPage, 2 * kPage - 32).fault.empty());
   CHECK_FALSE(zeroed(kPage, kPage + 32).fault.empty());
   CHECK(zeroed(0, kPage).fault.find("does not begin with its plan") != std::string::npos);
-  // Behind the last sound record there may be anything.
+  // After the last sound record there may be anything.
   const Scanned end = zeroed(2 * kPage + 64, 3 * kPage);
   CHECK(end.fault.empty());
   CHECK(end.content.lost == 0);

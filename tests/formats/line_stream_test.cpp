@@ -122,7 +122,7 @@ TEST_CASE("formats: the stream's flags, which others share, stay as they are") {
   CHECK(::fcntl(stream.writer.get(), F_GETFL) == before);
 }
 
-TEST_CASE("formats: a stream ends though nobody reads what is left") {
+TEST_CASE("formats: a stream ends though no one reads what is left") {
   const Stream stream = make_pipe();
   const auto begin = std::chrono::steady_clock::now();
   {
@@ -144,7 +144,7 @@ TEST_CASE("formats: what is left is written at the end, if somebody reads") {
   check_order(text, 0, kMany);
 }
 
-TEST_CASE("formats: lines for a file are behind what is there") {
+TEST_CASE("formats: lines for a file come after what is there") {
   const test::TemporaryFolder folder;
   const Descriptor file(
       ::open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));

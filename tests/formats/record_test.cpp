@@ -146,8 +146,7 @@ TEST_CASE("formats: a sequence that does not fit the schema names key, field and
   }
 }
 
-TEST_CASE(
-    "formats: the values of an offered sequence lie one behind the other at multiples of 64") {
+TEST_CASE("formats: the values of an offered sequence lie one after the other at multiples of 64") {
   Schema schema;
   schema.fields = {{"x", FieldKind::primary, DType::float32, {2}, {}, 0},
                    {"ids", FieldKind::aligned, DType::int32, {}, {}, 0},

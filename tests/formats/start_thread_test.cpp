@@ -24,7 +24,7 @@ TEST_CASE("formats: a thread has its name, or that of the thread that starts it"
   std::string named;
   std::string unnamed;
   {
-    std::atomic<bool> may_look = false;  // the name is given behind the start
+    std::atomic<bool> may_look = false;  // the name is given after the start
     const auto one = start_thread("bw-test", [&](const auto&) {
       may_look.wait(false);
       named = own_name();

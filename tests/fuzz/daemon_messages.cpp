@@ -1,7 +1,7 @@
 // What a daemon says, as the client library takes it in: a Welcome's feeds, and for one
 // subscription whatever follows, in any order. The input is a list of messages,
-// each behind its size in two bytes;
-// where bytes are no message the connection is lost and made anew.
+// each after its size in two bytes;
+// where bytes are no message the connection is lost and made again.
 
 #include "client/library/feeds.h"
 #include "client/library/session/client_subscription.h"

@@ -50,7 +50,7 @@ class AlignedInput {
   std::size_t size_;
 };
 
-/// An input taken as numbers and texts, one behind the other; zeros behind its end.
+/// An input taken as numbers and texts, one after the other; zeros past its end.
 class Choices {
  public:
   explicit Choices(std::span<const std::byte> bytes) : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// A matrix or vector of a Kaldi archive, and behind it the text of a range that is cut from it.
+// A matrix or vector of a Kaldi archive, and after it the text of a range that is cut from it.
 
 #include "storage/ingest/files/kaldi_range.h"
 #include "storage/ingest/files/kaldi_value.h"

@@ -14,7 +14,7 @@ namespace {
 void replay(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  // Of exactly this size, so that ASan sees a read behind it.
+  // Of exactly this size, so that ASan sees a read past it.
   const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
   std::printf("%s: %zu bytes\n", path.c_str(), input.size());
   std::fflush(stdout);

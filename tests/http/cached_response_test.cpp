@@ -32,7 +32,7 @@ TEST_CASE("http: however many ask for a text at once, it is made once") {
   CHECK(made.kept.text() == "1");
 }
 
-TEST_CASE("http: a text that was kept long enough is made anew") {
+TEST_CASE("http: a text that was kept long enough is made again") {
   Made made;
   CHECK(made.kept.text() == "1");
   made.now += CachedResponse::kKept;

@@ -38,7 +38,7 @@ TEST_CASE("http: a request is answered however many peers connect and dawdle") {
   CHECK(served.endpoint->figures().refused >= most / 2);
 }
 
-TEST_CASE("http: who has been silent longest makes room, who reads events stays") {
+TEST_CASE("http: the peer that was silent longest makes room, one that reads events stays") {
   Served served({2, 16, 60s});
   Peer reader(served.loop, served.port());
   reader.send(get("/live"));

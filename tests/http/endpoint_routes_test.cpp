@@ -12,7 +12,7 @@ using namespace batchwright::test;
 
 namespace {
 
-/// A socket's file with nobody behind it, as a killed daemon leaves it.
+/// A socket's file with no daemon behind it, as a killed daemon leaves it.
 void leave_behind(const std::string& path) {
   asio::io_context loop;
   asio::local::stream_protocol::acceptor acceptor(loop, {path});
@@ -180,7 +180,7 @@ TEST_CASE("http: a socket that a killed daemon left is taken over, a living one 
   const Error error = refusal("unix://" + path);
   CHECK(error.code == ErrorCode::already_exists);
   CHECK(error.message == path + ": another daemon answers there, or is about to");
-  // Who was refused has taken nothing away.
+  // The one that was refused has taken nothing away.
   Peer peer(served.loop, asio::local::stream_protocol::endpoint(path));
   peer.send(get("/healthz"));
   CHECK(served.run_until([&] { return peer.count("ok\n") == 1; }));
@@ -205,7 +205,7 @@ TEST_CASE("http: an address that fails leaves none of the others behind") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("http: who does not know the secret gets 403 over TCP, and all is as before with it") {
+TEST_CASE("http: a client without the secret gets 403 over TCP, and all is as before with it") {
   const TemporaryFolder folder;
   const std::string file = (folder / "s").string();
   Served served({}, {kAnyPort, "unix://" + file}, "s3cret");

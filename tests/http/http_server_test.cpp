@@ -113,7 +113,7 @@ TEST_CASE("http: a peer that leaves within its request does no harm") {
   CHECK(starts(served.answer(get_once("/healthz")), "200"));
 }
 
-TEST_CASE("http: a hundred connections one after the other leave nothing behind") {
+TEST_CASE("http: a hundred connections one after another leave nothing behind") {
   Served served({4, 16, 10s});
   for (int i = 0; i < 100; ++i) CHECK(starts(served.answer(get_once("/healthz")), "200"));
 }

@@ -2,7 +2,7 @@
  *
  * Calls about HOLD_UNDER, and files below it, wait while the file HOLD_WHILE is there and names
  * their kind: "open", "stat", "read", "write" (with sync, rename and close) or "map", which is
- * any read of a memory map, and advice on one. HOLD_WHILE with ".held" behind it is there once all
+ * any read of a memory map, and advice on one. HOLD_WHILE with ".held" after it is there once all
  * that follows waits, and gone once nothing does.
  *
  * A map that stands still may not be read: its reader gets SIGSEGV, waits in the handler, and reads

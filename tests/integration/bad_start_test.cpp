@@ -35,7 +35,7 @@ void check_absent(DaemonProcess& daemon, const std::string& text) {
 
 constexpr const char* kStartFeed = "slots = 4\n[feed.plan]\norder = \"sorted\"\nsize = 4\n";
 
-/// Another feed in the file, behind those that are there.
+/// Another feed in the file, after those that are there.
 void append_feed(DaemonProcess& daemon, const std::string& name, const std::string& rest) {
   daemon.config() += "[[feed]]\nname = \"" + name + "\"\ndataset = \"" +
                      (daemon.folder() / name).string() + "\"\n" + rest;
@@ -142,7 +142,7 @@ TEST_CASE("daemon: a folder for sockets that is not there is named, with what ma
   check_refusal(daemon, 1, "the folder " + nowhere.string() + " does not exist; make it");
 }
 
-TEST_CASE("daemon: memory goes to the feeds in the order of the file, and who holds it is told") {
+TEST_CASE("daemon: memory goes to the feeds in the order of the file, and the holder is named") {
   DaemonProcess daemon(kStartFeed);
   daemon.config().replace(daemon.config().find("256MiB"), 6, "3MiB");
   // The second is opened later than the third: its dataset is larger.
@@ -250,7 +250,7 @@ TEST_CASE("daemon: a ledger without room keeps its feed absent, which is told on
       [&] { return daemon.stats_now().find("\"file\":\"ledger\"") != std::string::npos; }));
 }
 
-TEST_CASE("daemon: the pages show who waits for a feed that is absent") {
+TEST_CASE("daemon: the pages show which clients wait for a feed that is absent") {
   DaemonProcess daemon(kStartFeed, 0);
   REQUIRE(daemon.start());
   Process tail(

@@ -212,7 +212,7 @@ TEST_CASE("daemon: every feed is looked at, and the worst finding counts") {
   expect(checked.check(), 1, "feed b: dataset /nowhere/b does not exist");
 }
 
-TEST_CASE("reload: who asks by --reload gets the daemon's verdict as exit code and text") {
+TEST_CASE("reload: a user of --reload gets the daemon's verdict as exit code and text") {
   DaemonProcess daemon("");
   REQUIRE(daemon.start());
   const auto reload = [&] {

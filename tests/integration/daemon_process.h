@@ -44,7 +44,7 @@ class DaemonProcess {
   std::string stats() { return page("/stats"); }
   /// The page as of now: the daemon keeps a page for a moment, and stats() may be from before.
   std::string stats_now();
-  /// Another page; empty when nobody answers with 200.
+  /// Another page; empty when no daemon answers with 200.
   std::string page(const std::string& path);
   std::uint64_t counter(const std::string& name);
 

@@ -96,7 +96,7 @@ TEST_CASE(
 TEST_CASE("integration: without a lock a feed is served, shown so, and ended by a writer by name") {
   DaemonProcess daemon("lock = false\n", 200);
   daemon.config() += feed_beside(daemon.folder());
-  // Else its clients would wait for the feed, which is opened anew with what is there then.
+  // Else its clients would wait for the feed, which is opened again with what is there then.
   daemon.config().insert(daemon.config().find("[daemon]\n") + 9, "feed_grace = \"0s\"\n");
   REQUIRE(daemon.start());
   CHECK(daemon.process().err().find("feed train: dataset " + daemon.dataset().string() +

@@ -87,7 +87,7 @@ TEST_CASE("integration: a dataset that shrinks under the daemon fails its feed a
                      "\"\n[feed.plan]\norder = \"sorted\"\nsize = 4\n";
   REQUIRE(daemon.start());
   std::filesystem::resize_file(daemon.dataset() / "data.mdb", 64 * 1024);
-  // Whoever subscribes is told, at once or with the first batch that lies behind the cut.
+  // A client that subscribes is told, at once or with the first batch past the cut.
   Trainer trainer(daemon.endpoint());
   std::string reason;
   try {
@@ -131,7 +131,7 @@ TEST_CASE("integration: a queue goes on with the data it began with, whatever wa
   REQUIRE(daemon.process().wait());
   make_small_dataset(daemon.dataset(), {5, 6, 7, 8}, daemon.lengths().size());
   REQUIRE(daemon.start());
-  CHECK(eventually([&] { return !daemon.page("/readyz").empty(); }));  // with nobody there
+  CHECK(eventually([&] { return !daemon.page("/readyz").empty(); }));  // with no client there
   Trainer worker(daemon.endpoint());
   worker.subscribe(in_queue);
   const auto rest = worker.ordinals_until_end();

@@ -22,7 +22,7 @@ std::string plan_with(const std::string& remainder) {
          remainder + "\"\n";
 }
 
-/// What one global step contains, whoever took it.
+/// What one global step contains, whichever rank took it.
 struct GlobalStep {
   std::vector<std::uint64_t> indices;
   std::vector<std::uint64_t> ordinals;
@@ -45,7 +45,7 @@ GlobalSteps global_steps(const std::vector<SeenBatch>& batches) {
   return steps;
 }
 
-/// Each step of each epoch has the world's batches, none twice, one step behind the other.
+/// Each step of each epoch has the world's batches, none twice, one step after the other.
 void check_steps(const GlobalSteps& steps, std::uint64_t epochs, std::uint64_t steps_an_epoch) {
   CHECK(steps.size() == epochs * steps_an_epoch);
   for (const auto& [place, step] : steps) {

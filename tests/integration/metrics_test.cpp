@@ -135,10 +135,10 @@ TEST_CASE("integration: a subscription that goes takes its lines along") {
   CHECK(verdict(daemon) == "idle");
 }
 
-TEST_CASE("integration: who asks for the figures again and again gets those of a moment ago") {
+TEST_CASE("integration: figures asked for again and again are those of a moment ago") {
   DaemonProcess daemon("");
   REQUIRE(daemon.start());
-  // A page that is made anew counts the requests before it.
+  // A page that is made again counts the requests before it.
   for (const char* path : {"/stats", "/metrics"}) {
     CAPTURE(path);
     CHECK(eventually([&] { return daemon.page(path) == daemon.page(path); }));
@@ -168,7 +168,7 @@ TEST_CASE("integration: what the plan promised stays when the last job has ended
   CHECK(metric(daemon.page("/metrics"), "plan_padded_share{") ==
         doctest::Approx(number(plans[0], "padded_share")));
   CHECK(number(plans[0], "padded_share") > 0.0);
-  // Who comes for another epoch gets it; that is the last one then, and not what was planned ahead.
+  // A client that wants another epoch gets it; that is then the last, not what was planned ahead.
   {
     Trainer again(daemon.endpoint());
     again.subscribe([](bw_subscribe_options& options) { options.epochs = 0; });

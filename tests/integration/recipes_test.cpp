@@ -69,7 +69,7 @@ struct MadeFeed {
     return {samples, rate, frames, 0};
   }
 
-  /// Checks each row of a batch, and what is behind it, against one that is made here.
+  /// Checks each row of a batch, and what comes after it, against one that is made here.
   void check(const bw_batch* batch) const {
     const bw_batch_header& header = *bw_batch_get_header(batch);
     std::uint64_t real = 0;
@@ -278,7 +278,7 @@ TEST_CASE("integration: a journal of the first draws is refused, and told what c
   CHECK_FALSE(is_told(first));
 }
 
-TEST_CASE("integration: a sequence that an epoch has again is augmented anew") {
+TEST_CASE("integration: a sequence that an epoch has again is augmented again") {
   MadeFeed feed("size = 3\nworld = 16\nremainder = \"wrap\"\n");
   REQUIRE(feed.daemon.start());
   std::map<std::uint64_t, std::set<std::string>> rows;

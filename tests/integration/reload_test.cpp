@@ -201,7 +201,7 @@ TEST_CASE("reload: a configuration that has vanished or turned into a folder cha
   CHECK(reload_figures(daemon).at("refused").to_number<int>() == 1);
 }
 
-TEST_CASE("reload: a feed that has failed is opened anew, its journal and changed keys too") {
+TEST_CASE("reload: a feed that has failed is opened again, its journal and changed keys too") {
   DaemonProcess daemon(kSorted, 3000);
   replace(daemon.config(), "[daemon]\n", "[daemon]\nfeed_grace = \"0s\"\n");
   replace(daemon.config(), "slots = 8",
@@ -218,7 +218,7 @@ TEST_CASE("reload: a feed that has failed is opened anew, its journal and change
       subscribe(victim, "train", 1);
       victim.ordinals_until_end();
     };
-    CHECK_THROWS(read());  // at once, or at the first batch behind the cut
+    CHECK_THROWS(read());  // at once, or at the first batch past the cut
   }
   const auto has_failed = [&] {
     return daemon.stats().find("\"state\":\"failed\"") != std::string::npos;

@@ -32,7 +32,7 @@ std::map<std::string, Thread> threads_of(pid_t process) {
     std::getline(std::ifstream(task.path() / "comm"), name);
     std::ifstream stat(task.path() / "stat");
     std::getline(stat, line);
-    // Behind the name in brackets: state is field 3, nice is field 19.
+    // After the name in brackets: state is field 3, nice is field 19.
     std::istringstream fields(line.substr(line.rfind(')') + 1));
     std::string word;
     Thread thread;

@@ -43,7 +43,7 @@ SeenLanes lanes_of(const std::vector<SeenBatch>& batches, std::uint64_t epoch,
   return lanes;
 }
 
-/// A lane goes on where it was, begins a sequence with reset in the step behind the last of
+/// A lane goes on where it was, begins a sequence with reset in the step after the last of
 /// another, and is empty once there is none. Returns the steps it was busy.
 std::size_t check_lane(const std::vector<SeenRow>& rows,
                        const std::vector<std::uint32_t>& lengths) {

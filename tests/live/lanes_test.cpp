@@ -36,7 +36,7 @@ void take(SomePool& pool, bool prefetch = false) {
   pool.at(0, LiveTake{.trainer = 0, .step = {}, .prefetch = prefetch});
 }
 
-/// The rows of the last step, "NUMBER:START+FRAMES" with r and l for reset and last, and * behind
+/// The rows of the last step, "NUMBER:START+FRAMES" with r and l for reset and last, and * after
 /// one of weight 0; "-" for a free lane. Of several ranks with " | " between.
 std::string last_step(const SomePool& pool) {
   if (pool.results.steps.empty()) return "none";
@@ -229,7 +229,7 @@ TEST_CASE("live: rows of lanes get weight 0 by the version of their step") {
   push(pool, 8, 1);
   take(pool);
   CHECK(last_step(pool) == "0:4+4* 2:0+4r");
-  pool.at(0, LiveAdvance{2});  // a step of these two would serve nobody
+  pool.at(0, LiveAdvance{2});  // a step of these two would serve no one
   take(pool);
   CHECK(pool.results.steps.size() == 2);
   CHECK(pool.pool.status().busy_lanes == 0);

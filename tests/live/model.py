@@ -125,7 +125,7 @@ class Live(Pool):
         units = self.choose(fresh, kept, must, need)
         going_on = [lane[0] for lane in self.lanes if lane]
         stale = [self.too_stale(self.distance(q)) for u in units + going_on for q in u.members]
-        if s.stale == "zero" and all(stale):  # a step in which no row counts serves nobody
+        if s.stale == "zero" and all(stale):  # a step in which no row counts serves no one
             for unit in units: self.drop(unit, "dropped_stale", "stale")
             for unit in going_on: self.through(unit)
             self.lanes = [None] * len(self.lanes)
@@ -283,7 +283,7 @@ class Live(Pool):
 
     # ---- other limits
     def limits(self, e):
-        """What is here stays, and what waits is judged anew."""
+        """What is here stays, and what waits is judged again."""
         if set(e["settings"]) - LIMITS: raise ValueError("more than limits")
         given, old = {**self.given, **e["settings"]}, self.s
         self.s, self.given = checked(given), given

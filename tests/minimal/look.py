@@ -184,7 +184,7 @@ def look_at_file(program, folder, report):
 def look_at_daemon(args, folder, report):
     with Daemon(args.minimal / "batchwrightd", folder) as daemon:
         end = time.monotonic() + SECONDS
-        # Those of the start leave 10 s behind their last work.
+        # Those of the start leave 10 s after their last work.
         while len(threads := daemon.own_threads()) > 2 and time.monotonic() < end:
             time.sleep(0.1)
         report.line("threads beside ZeroMQ's, idle", str(len(threads)), "2", len(threads) <= 2)
@@ -195,7 +195,7 @@ def look_at_daemon(args, folder, report):
         report.line("wake-ups a second, idle", f"{idle:.1f}", "at most 5", idle <= 5)
         written = daemon.figure("io", "write_bytes")
         got = batches(args.full, folder, 2)
-        serving = daemon.own_threads()  # any that came meanwhile stay for 10 s behind their last work
+        serving = daemon.own_threads()  # any that came meanwhile stay 10 s after their last work
         report.line("threads beside ZeroMQ's, serving", str(len(serving)), "2", len(serving) <= 2)
         print(f"{'':44} {' '.join(serving)}")
         written = daemon.figure("io", "write_bytes") - written

@@ -34,7 +34,7 @@ struct Series {
   }
 };
 
-/// 10,480 clips of all, drawn anew for each seed: the paper's own split is not published.
+/// 10,480 clips of all, drawn afresh for each seed: the paper's own split is not published.
 std::vector<std::uint32_t> split(std::vector<std::uint32_t> all, std::uint64_t seed) {
   RandomStream random(seed, Stream::select);
   permute(std::span(all), random);

@@ -76,7 +76,7 @@ TEST_CASE("planning: batches of length buckets stay within one bucket") {
   }
 }
 
-TEST_CASE("planning: an epoch draws the share of sequences that sweeping gives, anew each time") {
+TEST_CASE("planning: an epoch draws the share of sequences that sweeping gives, afresh each time") {
   const auto lengths = ljspeech_train();
   const auto sweep = settings(
       {"select=linear", "usage=0.55", "flat_after=9", "floor=0.2", "epochs=16", "order=sorted"});
@@ -316,7 +316,7 @@ TEST_CASE("planning: a random order shares batches as chance does, a sorted one 
 }
 
 TEST_CASE("planning: plans are these, bit by bit, whatever compiled this") {
-  // A change of these changes every plan that is being trained on. Who makes one counts
+  // A change of these changes every plan that is being trained on. An engineer who makes one counts
   // kPlannerVersion up, so that resuming is refused; the hash of settings shows that.
   CHECK(settings_hash(PlanSettings{}) == 8447025932145267350u);
   std::uint64_t all = 0;

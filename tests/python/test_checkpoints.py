@@ -13,7 +13,7 @@ from epochs import run, whole_run
 
 @pytest.mark.parametrize("world,rank,ranks", [(1, 0, 1), (4, 0, 1), (4, 1, 2), (4, 3, 4)])
 def test_a_resumed_run_sees_exactly_what_an_uninterrupted_one_sees(serve, world, rank, ranks):
-    """Interrupted behind every single batch of two epochs, also within a step."""
+    """Interrupted after every single batch of two epochs, also within a step."""
     daemon = serve(size=3, world=world)
     share = dict(rank=rank, ranks=ranks, window=2)
     whole = whole_run(daemon, 2, **share)

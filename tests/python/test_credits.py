@@ -1,4 +1,4 @@
-"""Who waits without a credit is told what is alive."""
+"""A client that waits without a credit is told what is alive."""
 
 import time
 import warnings

@@ -1,4 +1,4 @@
-"""Capsules that their consumer refuses, or that nobody takes."""
+"""Capsules that their consumer refuses, or that no one takes."""
 
 import subprocess
 import sys

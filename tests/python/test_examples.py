@@ -29,7 +29,7 @@ if importlib.util.find_spec("torch") is not None:
 
 EPOCHS, BATCHES = 10, 15  # batches of an epoch: 60 sequences by 4
 KILLED = 40  # batches that a job has taken when it is killed, at least
-SLOTS = EPOCHS * BATCHES  # so that whoever comes late shares every batch all the same
+SLOTS = EPOCHS * BATCHES  # so that a job that comes late shares every batch all the same
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
                                  reason="torch is not installed")

@@ -78,7 +78,7 @@ def cuda(monkeypatch):
     yield made
     in_flight.drain()
     gc.collect()
-    assert not made.registered  # whoever registers, unregisters
+    assert not made.registered  # what registers also unregisters
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Loops that hold one batch while they wait for the next, and meet at a barrier behind each step,
+"""Loops that hold one batch while they wait for the next, and meet at a barrier after each step,
 as trainers do at a collective: they never stand still, or are refused when they begin."""
 
 import threading

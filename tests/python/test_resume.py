@@ -107,7 +107,7 @@ class Run:
 @pytest.mark.parametrize("example", [docstrings_example, guides_example])
 @pytest.mark.parametrize("killed", [1, 7, 15, 16, 40])
 def test_the_documents_example_resumes_exactly(daemon, tmp_path, example, killed):
-    """Killed behind any one checkpoint: no batch twice, none lost, the same weights."""
+    """Killed after any one checkpoint: no batch twice, none lost, the same weights."""
     code = example()
     folders = [tmp_path / name for name in ("whole", "broken")]
     for folder in folders:

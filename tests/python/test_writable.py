@@ -111,7 +111,7 @@ ctypes.c_char.from_address(16).value = b"x"
 
 @pytest.mark.parametrize("inline", [False, True])
 def test_what_was_written_goes_with_the_batch(serve, inline):
-    """Few slots, so that each is filled anew again and again."""
+    """Few slots, so that each is filled again and again."""
     daemon = serve(slots=5)
     with batchwright.connect(daemon.endpoint, inline=inline) as connection:
         with connection.feed("train").subscribe(writable=True, window=2, epochs=4) as subscription:

@@ -11,7 +11,7 @@ namespace batchwright::simulation {
 /// before.
 inline constexpr std::chrono::seconds kLongGrace{5};
 
-/// What is drawn first, and all else depends on: who takes part.
+/// What is drawn first, and all else depends on: which programs take part.
 struct Run::Cast {
   std::uint32_t ranks = 0;  ///< Of a job; 0: there is none.
   std::uint32_t remote_ranks = 0;

@@ -14,7 +14,7 @@
 namespace batchwright::simulation {
 
 /// Starts programs, and starts them again where they are killed: a single one, or a job of ranks
-/// that wait for each other behind each batch. A job begins again where all ranks were, perhaps
+/// that wait for each other after each batch. A job begins again where all ranks were, perhaps
 /// with another number of them.
 ///
 /// Lifetime: it outlives the processes' world.

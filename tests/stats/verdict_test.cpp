@@ -151,7 +151,7 @@ TEST_CASE("stats: a feed that was replaced begins a window of its own") {
   CHECK(window.rates().batches_per_second == 0.0);
 }
 
-TEST_CASE("stats: who holds his credit is what the feed waits for") {
+TEST_CASE("stats: a client that holds its credit is what the feed waits for") {
   CHECK(verdict({4, 4, 0.1, 0.0, 0.0, 0.0, 0.9}, kServing) == "trainer-bound");
   // A client that holds all it may for hours gets nothing more, and is still what is waited for.
   CHECK(verdict({0, 0, 0.0, 0.0, 0.0, 0.0, 1.0}, kServing) == "trainer-bound");
@@ -198,7 +198,7 @@ TEST_CASE("stats: a feed that another one keeps from the threads is blocked by i
   CHECK(verdict({4, 4, 0.1, 0.0, 0.0, 0.6, 0.2, 0.4, 0.0}, moment) == "assembly-bound");
 }
 
-TEST_CASE("stats: a feed that nobody asks is idle, and one that failed has failed") {
+TEST_CASE("stats: a feed that no client asks is idle, and one that failed has failed") {
   CHECK(verdict({0, 0, 0.0, 0.0, 0.0, 0.0, 0.0}, kServing) == "idle");
   FeedMoment nobody = kServing;
   nobody.subscriptions = 0;
@@ -253,7 +253,7 @@ TEST_CASE("stats: a lack of processors is not taken for the disk's time, or the 
   pace = {4, 4, 0.01, 0.0, 0.0, 0.4, 0.0};
   pace.lacking = 0.01;
   CHECK(verdict(pace, kServing) == "assembly-bound");
-  // Nobody waits.
+  // No client waits.
   pace.clients_waited = 0.01;
   CHECK(verdict(pace, kServing) == "trainer-bound");
 }
@@ -268,7 +268,7 @@ TEST_CASE("stats: a verdict tells the figures that it comes from") {
         "90 %; 3 batches are ready");
 }
 
-TEST_CASE("stats: who waits for steps of a live feed waits for its producers, unless they wait") {
+TEST_CASE("stats: trainers of a live feed wait for its producers, unless those wait") {
   const LiveStatus live = live_of();
   const FeedMoment moment = moment_of(live);
   const std::string waits = "in the last 10 s clients waited for batches 90 % of the time; ";

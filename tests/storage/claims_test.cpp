@@ -80,7 +80,7 @@ std::string text_key(std::uint64_t number) {
   return {reinterpret_cast<const char*>(key.data()), key.size()};
 }
 
-/// The checksum of all behind it.
+/// The checksum of all that follows.
 void mend_front(std::string& bytes) {
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(bytes)).subspan(4));
   std::memcpy(bytes.data(), &crc, sizeof crc);
@@ -250,7 +250,7 @@ TEST_CASE("storage: no figure of a dataset is believed, whatever its checksum sa
   CHECK(tried > 1000);
 }
 
-TEST_CASE("storage: a state that claims 2^32 sequences is refused at once, by all who read it") {
+TEST_CASE("storage: a state that claims 2^32 sequences is refused at once, by all that read it") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "d", 0, kSequences));
   const Structure state{"state", Table::meta, "state", {}};

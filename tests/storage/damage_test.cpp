@@ -212,7 +212,7 @@ TEST_CASE("storage: a damaged length index keeps a snapshot away, and verify nam
 TEST_CASE("storage: verify finds a key that does not lead to its record") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "d", 0, 10));
-  // A key with its ordinal behind it is only in the table of keys.
+  // A key with its ordinal after it is only in the table of keys.
   patch(folder / "d", Sample(3).key() + bytes_of(std::uint64_t{3}),
         static_cast<long>(Sample(3).key().size()), bytes_of(std::uint64_t{4}));
   const auto report = verify_dataset({folder / "d"});

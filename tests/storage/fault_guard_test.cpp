@@ -24,7 +24,7 @@ constexpr bool kBlocksInHandlers = true;
 constexpr bool kBlocksInHandlers = false;
 #endif
 
-/// Reads where nothing is mapped, as LMDB does behind a damaged node.
+/// Reads where nothing is mapped, as LMDB does past a damaged node.
 void read_astray() {
   const volatile int* volatile nowhere = reinterpret_cast<const int*>(0x188);
   static_cast<void>(*nowhere);

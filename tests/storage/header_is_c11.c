@@ -1,4 +1,4 @@
-/* Compiled as pedantic C11, once alone and once with client.h behind it, so that the header stays
+/* Compiled as pedantic C11, once alone and once with client.h after it, so that the header stays
  * usable from C. */
 #include <batchwright/writer.h>
 #ifdef WITH_CLIENT

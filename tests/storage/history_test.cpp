@@ -105,7 +105,7 @@ TEST_CASE("storage: each commit can be had again as it was, while a writer goes 
   }
 }
 
-TEST_CASE("storage: who holds an earlier commit keeps it while a writer appends") {
+TEST_CASE("storage: a reader of an earlier commit keeps it while a writer appends") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "d", 0, 100));
   const std::uint64_t content = (*snapshot_of({folder / "d"}))->content();

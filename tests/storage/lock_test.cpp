@@ -186,7 +186,7 @@ TEST_CASE("storage: a dataset that cannot be opened yet keeps no other from bein
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "far", 0, 30));
   REQUIRE(make_samples(folder / "near", 0, 30));
-  // LMDB waits for who holds the first byte of lock.mdb.
+  // LMDB waits for the holder of the first byte of lock.mdb.
   Child holder([&](const Child::Parent& parent) -> std::string {
     const Descriptor file(::open((folder / "far" / "lock.mdb").c_str(), O_RDWR));
     struct flock first_byte {};

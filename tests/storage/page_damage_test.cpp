@@ -181,7 +181,7 @@ TEST_CASE("storage: each flag of each record's node is told by ordinal, and the 
   CHECK(ordinal == damaged.samples());
 }
 
-TEST_CASE("storage: a record behind a damaged page is named with its table, and no other is lost") {
+TEST_CASE("storage: a record past a damaged page is named with its table, and no other is lost") {
   Damaged damaged(300);
   const auto pages = damaged.pages();
   const auto leaves = pages.leaves(pages.root_of("sequences"));

@@ -202,7 +202,7 @@ TEST_CASE("storage: a flipped bit in a record's checksum is damage, and no other
   CHECK(opened.snapshot->check_unchanged());
 }
 
-TEST_CASE("storage: an overwritten dataset is opened anew once nothing reads it any longer") {
+TEST_CASE("storage: an overwritten dataset is opened again once nothing reads it any longer") {
   const TemporaryFolder folder;
   append(folder / "d", 0, kStored, 1);
   append(folder / "new", 0, 100, 2);
@@ -276,7 +276,7 @@ TEST_CASE("storage: a snapshot tells whether its path still leads to its files")
     std::filesystem::rename(folder / "d", folder / "old");
     std::filesystem::rename(folder / "new", folder / "d");
   }
-  SUBCASE("removed and written anew") {
+  SUBCASE("removed and written again") {
     std::filesystem::remove_all(folder / "d");
     append_elsewhere(folder / "d", 0, kStored, 2);
   }

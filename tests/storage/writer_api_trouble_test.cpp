@@ -134,7 +134,7 @@ TEST_CASE("storage: in C, a forked child cannot use it, and does not keep the da
   CHECK(sequences_of(folder / "d") == 1);
 }
 
-TEST_CASE("storage: in C, a second one is told who has the dataset: this process, or another") {
+TEST_CASE("storage: in C, a second one is told which process has the dataset: this, or another") {
   const TemporaryFolder folder;
   bw_writer* writer = open_writer(folder / "d");
   auto options = mixed_options();

@@ -41,7 +41,7 @@ void kill_behind_meta_page(pid_t child) {
 
 }  // namespace
 
-TEST_CASE("storage: a writer goes on behind one that was killed at the end of its commit") {
+TEST_CASE("storage: a writer goes on after one that was killed at the end of its commit") {
   const TemporaryFolder folder;
   {
     auto first = DatasetWriter::open(folder / "d", mixed_schema());
@@ -49,7 +49,7 @@ TEST_CASE("storage: a writer goes on behind one that was killed at the end of it
     REQUIRE(first->append(Sample(0).sequence()));
     REQUIRE(first->commit());
   }
-  // While a reader has the dataset open, nothing of LMDB's lock file is made anew.
+  // While a reader has the dataset open, nothing of LMDB's lock file is made again.
   int ready[2];
   REQUIRE(pipe(ready) == 0);
   const pid_t reader = fork_child([&] {

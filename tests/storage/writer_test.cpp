@@ -199,7 +199,7 @@ TEST_CASE("storage: a second writer of this process is refused, of another proce
   }
   int to_child[2];
   REQUIRE(pipe(to_child) == 0);
-  // This child holds the lock until it is told to commit; the next one appends behind it.
+  // This child holds the lock until it is told to commit; the next one appends after it.
   child = fork_child([&] {
     auto writer = DatasetWriter::open(folder / "d", mixed_schema());
     if (!writer || !writer->append(Sample(1).sequence())) _exit(1);

@@ -157,7 +157,7 @@ class Parsed:
 
 
 def kind_of(head):
-    """What the braces behind `head` hold, and its name."""
+    """What the braces after `head` hold, and its name."""
     head = _ATTRIBUTE.sub(" ", _LABEL.sub("", head)).strip()
     plain = stripped(head, _ANGLES)
     if re.match(r"(inline )?namespace\b", plain):

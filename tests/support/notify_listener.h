@@ -19,7 +19,7 @@ namespace batchwright::test {
 class NotifyListener {
  public:
   NotifyListener() : NotifyListener(std::string()) {}
-  /// `name`: an abstract one behind an @; empty: a file of a folder of its own.
+  /// `name`: an abstract one after an @; empty: a file of a folder of its own.
   explicit NotifyListener(std::string name)
       : descriptor_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     if (name.empty()) name = (folder_ / "notify").string();

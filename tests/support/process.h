@@ -53,7 +53,7 @@ std::string program(const std::string& name);
 /// Whole content of a file.
 std::string read_file(const std::filesystem::path& path);
 
-/// Body of the answer to GET on loopback; empty when nobody answers with 200.
+/// Body of the answer to GET on loopback; empty when no one answers with 200.
 std::string http_get(unsigned short port, const std::string& path);
 
 }  // namespace batchwright::test

@@ -21,7 +21,7 @@
 namespace batchwright::test {
 
 /// A link to a `tcp://127.0.0.1` endpoint that lets so many bytes pass each second towards those
-/// who connect, and can stand still like a host whose process is stopped: connections stay, and
+/// that connect, and can stand still like a host whose process is stopped: connections stay, and
 /// nothing is read any more.
 class SlowProxy {
  public:

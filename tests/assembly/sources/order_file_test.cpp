@@ -115,7 +115,7 @@ TEST_CASE("assembly: a field that is no weight of rows is refused, with what is 
   }
   CHECK(data.refusal("a\nb\n", "weight").message ==
         "row_weight: sequence 1 has inf in field \"weight\"; allowed: a finite number");
-  // Nobody asks for the weight of a sequence that no row is of.
+  // The weight of a sequence that is in no row is never asked for.
   CHECK(data.read("a\n", "weight").order_rows->weights == std::vector<float>{1});
   CHECK(data.refusal("a\n", "label").code == ErrorCode::bad_configuration);
 }

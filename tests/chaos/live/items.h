@@ -19,7 +19,7 @@
 
 namespace chaos {
 
-constexpr std::int64_t kPatienceMs = 600'000;  ///< Whoever started us gives up before.
+constexpr std::int64_t kPatienceMs = 600'000;  ///< Our parent gives up before.
 constexpr std::uint64_t kFrameWords = 64;      ///< Of the feed's only field.
 constexpr const char* kFeed = "rollouts";
 

@@ -1,11 +1,11 @@
 // A producer of a live feed that may be killed at any moment. What it offers and what was accepted
-// is in its record; started again under its name, it goes on behind that.
+// is in its record; started again under its name, it goes on after that.
 //
 // Call: chaos_producer name=value ...; the names are those of Habits. Lines of the record:
 //   begin PID INCARNATION NEXT          it has a session; NEXT is the number of its next sequence
 //   offer ITEM INCARNATION LENGTH VERSION GROUP GROUP_SIZE   before it is pushed
 //   took ITEM INCARNATION NUMBER        it was accepted
-//   gone ITEM                           it was not, and is given up; or nobody knows
+//   gone ITEM                           it was not, and is given up; or no one knows
 //   abandon GROUP, back NUMBER          before the daemon is told
 //   made                                all
 //   outcomes INCARNATION STATES         of its numbers from 0 on, a digit each: once `audit` is

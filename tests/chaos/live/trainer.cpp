@@ -1,5 +1,5 @@
 // A trainer of a live feed that may be killed at any moment; of a job, all of its ranks, with a
-// barrier behind each batch. It looks at each value of each batch, and keeps a record.
+// barrier after each batch. It looks at each value of each batch, and keeps a record.
 //
 // Call: chaos_trainer name=value ...; the names are those of Habits. With `end` it ends the feed
 // instead. Lines of the record, each a JSON object: a batch as note() has it, {"advance": VERSION,
@@ -43,9 +43,9 @@ struct Habits {
   std::int32_t ranks;
   std::uint32_t window;
   std::size_t keep;        ///< Batches that are given back later.
-  bool announces;          ///< A version behind each step.
+  bool announces;          ///< A version after each step.
   std::uint64_t restores;  ///< Percent of its starts at which it restores an older version.
-  std::uint64_t resumes;   ///< Percent of its starts at which it goes on behind its record.
+  std::uint64_t resumes;   ///< Percent of its starts at which it goes on after its record.
   std::uint64_t returns;   ///< Of a queue: percent of the batches that are given back undone.
   std::uint64_t work_us;
 };
@@ -58,7 +58,7 @@ struct Place {
   std::string fingerprint;
 };
 
-/// The number behind "name": in a line of the record.
+/// The number after "name": in a line of the record.
 std::optional<std::uint64_t> number_in(const std::string& line, const std::string& name) {
   const std::string begins = '"' + name + "\":";
   const auto at = line.find(begins);
@@ -134,7 +134,7 @@ class Job {
     lines_.append(line + "]}");
   }
 
-  /// At a start, and behind each step. One thread at a time.
+  /// At a start, and after each step. One thread at a time.
   void announce_again(bw_connection* connection) {
     if (!habits_.announces || version_ == 0) return;
     const bool restored = random_() % 100 < habits_.restores;

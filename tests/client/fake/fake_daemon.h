@@ -37,7 +37,7 @@ struct ThreadPolicy {
   bool pauses = false;               ///< Before the first answer on the arena socket, 300 ms.
   bool alive = true;                 ///< Says so to clients without an arena.
   bool explains = false;             ///< Answers Ask.
-  bool compares = true;              ///< Refuses who expects other data.
+  bool compares = true;              ///< Refuses clients that expect other data.
   std::string field = "features";    ///< The primary field's name.
   std::string endpoint{};            ///< Empty: an ipc:// socket in a folder of its own.
   std::string curve_secret{};        ///< Z85; empty: no CURVE.

@@ -125,7 +125,7 @@ TEST_CASE("client: a wait ends for the next attempt, or for giving up") {
   one.meet();
   one.world->pass(1s);
   one.lose("shut down");
-  REQUIRE(one.link->tend());  // an attempt that nobody answers
+  REQUIRE(one.link->tend());  // an attempt that no daemon answers
   one.lose("shut down");
   const Time lost = one.link->now();
   REQUIRE(one.link->wait(Deadline(1h, lost)));

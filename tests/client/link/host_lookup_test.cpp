@@ -38,7 +38,7 @@ TEST_CASE("client: addresses, and endpoints of another kind, are not looked up")
   CHECK(HostLookup("tcp://localhost:9476").is_needed());
 }
 
-TEST_CASE("client: a name becomes an address, which is looked up anew when it is stale") {
+TEST_CASE("client: a name becomes an address, which is looked up again when it is stale") {
   HostLookup lookup("tcp://localhost:9476");
   const auto begin = Clock::now();
   CHECK(lookup.trouble() == "");

@@ -62,7 +62,7 @@ class ScriptedTransport final : public Transport {
   void say(TableT body, Payload batch = {}) {
     line_->inbox.push_back({received(std::move(body)), std::move(batch)});
   }
-  /// The daemon is killed: its connections end, and nobody listens.
+  /// The daemon is killed: its connections end, and no one listens.
   void die() {
     lives_ = false;
     if (line_) line_->cut = line_->ended = true;
@@ -78,7 +78,7 @@ class ScriptedTransport final : public Transport {
   std::optional<Error> obstacle;         ///< What keeps sockets from being made.
   std::shared_ptr<const Mapping> arena;  ///< That every number stands for.
   std::function<Result<std::shared_ptr<const Area>>(ArenaNumber)> area;  ///< A producer's.
-  std::vector<std::byte> frame;        ///< That came behind the last message that had one.
+  std::vector<std::byte> frame;        ///< That came after the last message that had one.
   std::optional<std::uint64_t> bytes;  ///< That have come over the connection.
   std::size_t attempts = 0;            ///< Sockets that were asked for.
 

@@ -12,7 +12,7 @@
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("client: an task is done once, and behind finish() it is done") {
+TEST_CASE("client: a task is done once, and after finish() it is done") {
   BackgroundTask task;
   int done = 0;
   for (int i = 1; i <= 1000; ++i) {
@@ -24,7 +24,7 @@ TEST_CASE("client: an task is done once, and behind finish() it is done") {
   CHECK(done == 1000);
 }
 
-TEST_CASE("client: an task is done beside its caller, and keeps nothing behind it") {
+TEST_CASE("client: a task is done beside its caller, and keeps nothing afterwards") {
   BackgroundTask task;
   std::promise<std::thread::id> by;
   auto kept = std::make_shared<int>();

@@ -77,7 +77,7 @@ TEST_CASE("client: the same place held twice has two memories") {
   CHECK(shows(one, 99));
 }
 
-TEST_CASE("client: an arena that grew is seen anew, and held batches keep the smaller one") {
+TEST_CASE("client: an arena that grew is seen again, and held batches keep the smaller one") {
   SealedArena small;
   SealedArena large;
   large.fill(0, SealedArena::size(), 3);
@@ -105,7 +105,7 @@ TEST_CASE("client: a buffer is used again once its batch is released") {
   CHECK(buffer.expired());
 }
 
-TEST_CASE("client: memory that is kept by itself stays mapped behind batch and subscription") {
+TEST_CASE("client: memory that is kept by itself stays mapped after batch and subscription") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
   const auto held = lent(*memory, arena, kFirst);

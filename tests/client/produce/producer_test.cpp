@@ -129,7 +129,7 @@ TEST_CASE("client: what finds no room in the area for long goes in a frame") {
   CHECK_FALSE(run.pushes.back().framed);
 }
 
-TEST_CASE("client: without an area sequences come in the frame behind the message") {
+TEST_CASE("client: without an area sequences come in the frame after the message") {
   LiveScript run({.area_bytes = 0});
   std::size_t accepted = 0;
   REQUIRE(is(run.push(3, accepted), kSettled));
@@ -325,7 +325,7 @@ TEST_CASE("client: a producer that is closed says so, and another thread's call 
   CHECK(is(run.producer().claim(1, 1s, version), ErrorCode::disconnected));
 }
 
-TEST_CASE("client: closing waits for the answer to a push that nobody waits for") {
+TEST_CASE("client: closing waits for the answer to a push that no one waits for") {
   LiveScript run({.slice = 50ms});
   run.holds_pushes = true;
   std::size_t accepted = 0;

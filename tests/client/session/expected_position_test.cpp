@@ -78,7 +78,7 @@ TEST_CASE("client: a rank's batches are those of its part of each step, in their
   CHECK(handed_out(expected, ticket(0, 1, 6)));
 }
 
-TEST_CASE("client: an incomplete step is asked for anew, and what is known of it passed over") {
+TEST_CASE("client: an incomplete step is asked for again, and what is known of it passed over") {
   ExpectedPosition expected(request_for());
   REQUIRE(start(expected, subscribed(0, 0, 2, 2)));
   for (const std::uint64_t index : {0U, 1U, 2U}) {

@@ -21,7 +21,7 @@ TEST_CASE("client: any number of merged steps is where turns taken one by one le
   CHECK(round_robin_after(7, steps)->done == steps);
 }
 
-TEST_CASE("client: servers have no place behind their last step") {
+TEST_CASE("client: servers have no place after their last step") {
   CHECK_FALSE(round_robin_after(8, {2, 4, 0, 1}));
   CHECK(round_robin_after(0, {0, 0}));
 }

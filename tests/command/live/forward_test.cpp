@@ -64,7 +64,7 @@ std::multiset<Taken> take(Trainer& trainer, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("command: forward carries whole epochs, and one that starts again goes on behind them") {
+TEST_CASE("command: forward carries whole epochs, and one that starts again goes on after them") {
   for (const std::string layout : {"batch-major", "time-major"}) {
     DaemonProcess server(
         "layout = \"" + layout + "\"\n[feed.plan]\nsize = 3\nworld = 2\nremainder = \"spread\"\n",
@@ -143,7 +143,7 @@ TEST_CASE("command: forward goes on over restarts of either daemon") {
   CHECK(forwarder.err().find("kept no numbers") != std::string::npos);
 }
 
-TEST_CASE("command: one server of ten that is stopped stops nobody, and catches up") {
+TEST_CASE("command: one server of ten that is stopped stops no other, and catches up") {
   DaemonProcess nine("[feed.plan]\nsize = 2\n", 60);
   DaemonProcess tenth("[feed.plan]\nsize = 2\n", 60);
   DaemonProcess worker("[feed.plan]\nsize = 4\n" + live_feed(20, kSameLabel, 40), 1);

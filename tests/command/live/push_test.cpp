@@ -30,7 +30,7 @@ TEST_CASE("command: push gives a live feed each sequence of a dataset, and no on
 }
 
 TEST_CASE(
-    "command: push reads JSON lines, goes on behind the last number, and names what is wrong") {
+    "command: push reads JSON lines, goes on after the last number, and names what is wrong") {
   DaemonProcess daemon("[feed.plan]\nsize = 4\n" + live_feed(60), 1);
   REQUIRE(daemon.start());
   const std::filesystem::path file = daemon.folder() / "lines.jsonl";

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The words behind `env` and these of its options and variables.
+/// The words after `env` and these of its options and variables.
 std::vector<std::string> with_env(std::vector<std::string> options,
                                   const std::vector<std::string>& words) {
   options.insert(options.begin(), "/usr/bin/env");
@@ -118,7 +118,7 @@ TEST_CASE("command: a run whose folder goes has its command's code, and its daem
   CHECK(place.daemons().empty());
 }
 
-TEST_CASE("command: a folder that another run has made anew is left alone by the one before it") {
+TEST_CASE("command: a folder that another run has made again is left alone by the one before it") {
   const RunPlace place;
   Process first(place.shell("echo begun; while [ ! -e " + place.path("go").string() +
                             " ]; do sleep 0.02; done"));
@@ -157,7 +157,7 @@ TEST_CASE("command: run's folder is in /tmp where the runtime folder will not do
   const Finished too_long = with({"XDG_RUNTIME_DIR=" + deep.string()});
   CHECK(contains(too_long.out, "ipc:///tmp/batchwright-"));
   CHECK(contains(too_long.err, "XDG_RUNTIME_DIR=" + deep.string() + " is too long"));
-  if (::geteuid() != 0) return;  // nobody else can give a folder away
+  if (::geteuid() != 0) return;  // no one else can give a folder away
   REQUIRE(::chown(place.runtime().c_str(), 65534, 65534) == 0);
   const Finished other = with({"XDG_RUNTIME_DIR=" + place.runtime().string()});
   CHECK(contains(other.out, "ipc:///tmp/batchwright-"));
@@ -219,7 +219,7 @@ TEST_CASE("command: a configuration that can be read once only is one") {
   CHECK(contains(pipe.err, "found a pipe; allowed: a file, or /dev/stdin"));
 }
 
-TEST_CASE("command: the end of who reads standard error ends neither run, daemon nor command") {
+TEST_CASE("command: the end of standard error's reader ends neither run, daemon nor command") {
   const RunPlace place;
   const Finished done = run(sh("( " + run_line(place, place.config(), "sleep 0.3; " + tail_line()) +
                                " > " + place.path("out").string() + "; echo $? > " +
@@ -230,7 +230,7 @@ TEST_CASE("command: the end of who reads standard error ends neither run, daemon
 }
 
 TEST_CASE("command: run joins no daemon of a user who is neither this one nor the folder's owner") {
-  if (::geteuid() != 0) return;  // nobody else can be another user
+  if (::geteuid() != 0) return;  // no one else can be another user
   RunPlace place;
   const fs::path open = place.path("open");
   fs::create_directory(open);

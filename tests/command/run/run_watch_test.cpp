@@ -125,7 +125,7 @@ TEST_CASE("command: a signal that a step's manager sends to all comes to the com
                  "kill -USR1 " + std::to_string(runs.pid()) + " " + pid + "; while [ ! -e " +
                      place.path("go").string() + " ]; do sleep 0.02; done"});
   REQUIRE(eventually([&] { return contains(runs.out(), "got x\n"); }));
-  // One of any other sender is passed on, behind the first, which run has seen by then.
+  // One of any other sender is passed on, after the first, which run has seen by then.
   runs.signal(SIGUSR1);
   REQUIRE(eventually([&] { return contains(runs.out(), "got xx\n"); }));
   runs.signal(SIGTERM);

@@ -135,7 +135,7 @@ TEST_CASE("delivery: a worker is told which epoch of the queue is its last") {
 }
 
 TEST_CASE(
-    "delivery: a worker without a last epoch has none behind a batch that it gives back late") {
+    "delivery: a worker without a last epoch has none after a batch that it gives back late") {
   FeedSettings settings = sorted_feed(4);
   settings.journal = "journal";
   VirtualFeed feed(settings, 4);

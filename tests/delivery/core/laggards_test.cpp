@@ -31,7 +31,7 @@ bool is_left_behind(VirtualFeed& feed) {
 
 }  // namespace
 
-TEST_CASE("delivery: who runs ahead waits for a straggler, and every batch is made once") {
+TEST_CASE("delivery: a client that runs ahead waits for a straggler, and each batch is made once") {
   VirtualFeed feed(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   VirtualClient slow(feed);
   VirtualClient fast(feed);
@@ -77,7 +77,7 @@ TEST_CASE("delivery: patience ends also where a step has more batches than there
   for (std::uint64_t i = 0; i < kEpochBatches; ++i) CHECK(take_one(fast) == i);
 }
 
-TEST_CASE("delivery: who leaves is waited for no more") {
+TEST_CASE("delivery: a client that leaves is waited for no more") {
   VirtualFeed feed(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   VirtualClient slow(feed);
   VirtualClient fast(feed);

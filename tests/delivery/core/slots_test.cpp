@@ -105,7 +105,7 @@ TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
   CHECK(indices_to_the_end(reader) == numbers(0, 10));
 }
 
-TEST_CASE("delivery: what is due to two who hold all they may is not assembled in turns") {
+TEST_CASE("delivery: what is due to two that hold all they may is not assembled in turns") {
   FeedSettings settings = sorted_feed(4);
   settings.slots = 8;
   VirtualFeed feed(settings);
@@ -129,7 +129,7 @@ TEST_CASE("delivery: what is due to two who hold all they may is not assembled i
   CHECK(feed.count(FeedCounter::batches_assembled) <= 8 + 7);
 }
 
-TEST_CASE("delivery: who looks on holds one batch, and more once it says that it waits") {
+TEST_CASE("delivery: an onlooker holds one batch, and more once it says that it waits") {
   VirtualFeed feed(sorted_feed(4));
   VirtualClient client(feed);
   client.look_on(subscribe_to_train());
@@ -160,7 +160,7 @@ TEST_CASE("delivery: the last slot is for a loop that waits with a batch in hand
   }
 }
 
-TEST_CASE("delivery: who waits for other clients is told for whom, and so is the log") {
+TEST_CASE("delivery: a client that waits for others is told which, and so is the log") {
   FeedSettings settings = sorted_feed(4);
   settings.slots = 2;
   VirtualFeed feed(settings);
@@ -226,10 +226,10 @@ TEST_CASE("delivery: slots ahead are those with batches that somebody will get")
   subscribe.step = 7;
   REQUIRE(join(client, std::move(subscribe)));
   CHECK(indices_to_the_end(client) == numbers(7, 10));
-  CHECK(ahead() == 0);  // all ten are there, and nobody will get any
+  CHECK(ahead() == 0);  // all ten are there, and no client will get any
 }
 
-TEST_CASE("delivery: nobody runs further ahead of the slowest than max_lead") {
+TEST_CASE("delivery: no client runs further ahead of the slowest than max_lead") {
   FeedSettings settings = sorted_feed(4);
   settings.max_lead = 3;
   VirtualFeed feed(settings);
@@ -261,7 +261,7 @@ TEST_CASE("delivery: nobody runs further ahead of the slowest than max_lead") {
   CHECK(ticket->index == 4);
 }
 
-TEST_CASE("delivery: who waits is told for what") {
+TEST_CASE("delivery: a client that waits is told for what") {
   VirtualFeed feed(sorted_feed(4));
   VirtualClient client(feed);
   auto subscribe = subscribe_to_train();

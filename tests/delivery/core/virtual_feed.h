@@ -99,7 +99,7 @@ class VirtualClient {
   void send(const wire::ReleaseT& release);
   void send(const wire::AskT& question);
   void say_waiting(std::uint32_t subscription = 1, std::uint32_t holds = 0);
-  /// From now on its batches travel behind their tickets.
+  /// From now on its batches travel after their tickets.
   void take_messages() { info_.inline_batches = true; }
   /// Its process dies.
   void die();

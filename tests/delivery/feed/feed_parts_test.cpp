@@ -158,7 +158,7 @@ TEST_CASE("delivery: a client waits only where it said so, with a batch in hand 
   }
 }
 
-TEST_CASE("delivery: who waits where others hold all slots waits for a slot, and more would do") {
+TEST_CASE("delivery: a client waits for a slot where others hold all, and more would do") {
   Parts parts;
   const Subscription& holder = parts.add(1, 4);
   parts.edit(holder)->terms.window = kSlots;

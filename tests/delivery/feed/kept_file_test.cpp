@@ -117,7 +117,7 @@ TEST_CASE("delivery: a journal or ledger without room for more is refused when i
   CHECK(std::filesystem::file_size(path) == size);
 }
 
-TEST_CASE("delivery: a ledger that has no room says so, and goes on behind the part of a line") {
+TEST_CASE("delivery: a ledger that has no room says so, and goes on after the part of a line") {
   const TemporaryFolder folder;
   const std::string path = (folder / "ledger").string();
   {
@@ -261,7 +261,7 @@ TEST_CASE("delivery: a journal tells what was given up and what was set aside") 
   CHECK(queue.undone().at(1).set_aside);
 }
 
-TEST_CASE("delivery: a journal that was cut anywhere behind its epoch holds what came before") {
+TEST_CASE("delivery: a journal that was cut anywhere after its epoch holds what came before") {
   const TemporaryFolder folder;
   {
     WorkQueue queue;

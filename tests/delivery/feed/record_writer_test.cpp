@@ -108,7 +108,7 @@ TEST_CASE("delivery: records that gather while the kernel has others go there to
   CHECK(slow.ledger() == "12");
 }
 
-TEST_CASE("delivery: of records behind one that failed none is written, and that is told once") {
+TEST_CASE("delivery: no record after one that failed is written, and that is told once") {
   const TemporaryFolder folder;
   SlowWriter slow(folder, kFull);
   slow.put({given(1), LedgerLine{"1"}, given(2)});
@@ -153,7 +153,7 @@ TEST_CASE("delivery: a journal that begins with an epoch keeps no record before 
   CHECK(slow.journal().size() == kBegun + sizeof(JournalRecord));
 }
 
-TEST_CASE("delivery: files are closed behind their last record, also after a failure") {
+TEST_CASE("delivery: files are closed after their last record, also after a failure") {
   const TemporaryFolder folder;
   for (const char* ledger : {"", kFull}) {
     SlowWriter slow(folder, ledger);

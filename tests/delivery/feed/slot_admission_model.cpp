@@ -176,7 +176,7 @@ class Model {
     if (client.holds() == 0) client.releases_first = true;
   }
 
-  /// Ranks meet behind each step.
+  /// Ranks meet after each step.
   bool barrier_open(const State& state, std::size_t i) const {
     if (actors_[i].job.ranks < 2) return true;
     for (std::size_t k = 0; k < state.size(); ++k) {

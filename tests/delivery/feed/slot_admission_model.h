@@ -19,7 +19,7 @@ struct Actor {
   Program program = Program::keeps;
   std::size_t keeps = 1;
   std::uint32_t window = 3;
-  Job job;                 ///< Ranks of one job meet at a barrier behind each step.
+  Job job;                 ///< Ranks of one job meet at a barrier after each step.
   std::uint32_t rank = 0;  ///< Also the batch of each step that it gets; a replica's are all one.
   std::uint64_t epoch = 0;
 };
@@ -30,14 +30,14 @@ using Rule = std::function<bool(const std::vector<AdmissionState>&, std::size_t 
 
 /// The daemon's own.
 Rule admission_rule(std::size_t slots);
-/// Only who holds nothing is served when slots are scarce: a `for` loop never holds nothing.
+/// When slots are scarce, only empty-handed clients are served: a `for` loop never is one.
 Rule empty_handed_rule(std::size_t slots);
 
 /// What was found of all orders in which clients come, are served, say that they wait, take,
 /// meet at their barriers and release, until each that works has had `steps` batches.
 struct Explored {
   std::size_t states = 0;
-  std::string stuck;  ///< A state from which nobody that works goes on; empty: there is none.
+  std::string stuck;  ///< A state from which no client that works goes on; empty: there is none.
 };
 Explored explore(std::size_t slots, const std::vector<Actor>& actors, const Rule& rule,
                  std::uint8_t steps = 4);

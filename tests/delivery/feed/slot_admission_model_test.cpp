@@ -88,7 +88,7 @@ TEST_CASE("delivery: ranks go on that say nothing of how many are on this host")
   check_goes_on(5, job_of(3, 1, 3, 0, false), 3);
 }
 
-TEST_CASE("delivery: who looks on and releases nothing stops nobody that has a slot more") {
+TEST_CASE("delivery: an onlooker that releases nothing stops no client that has a slot more") {
   for (const Job& job : {Job{}, Job{16, 0}, Job{2, 0}, Job{3, 3}}) {
     for (std::size_t slots = 4; slots <= 6; ++slots) {
       auto actors = job_of(2, 1, 3);
@@ -133,7 +133,7 @@ TEST_CASE("delivery: where there are too few slots for all, one after the other 
   check_goes_on(1, replicas_of(3, 0, 1, false));
 }
 
-TEST_CASE("delivery: a replica's batches that a job's ranks hold too are nobody's last slot") {
+TEST_CASE("delivery: a replica's batches that a job's ranks hold too are no one's last slot") {
   for (std::size_t slots = 4; slots <= 6; ++slots) {
     auto actors = together(job_of(2, 1, 4), replicas_of(1, 1, 3, true));
     actors.back().rank = 0;  // it gets what the job's first rank gets
@@ -143,7 +143,7 @@ TEST_CASE("delivery: a replica's batches that a job's ranks hold too are nobody'
   }
 }
 
-TEST_CASE("delivery: who holds several while it waits goes on with a slot for each") {
+TEST_CASE("delivery: a client that holds several while it waits goes on with a slot for each") {
   for (const std::uint32_t window : {2U, 3U}) {
     auto gathering = job_of(2, 1, window);
     for (Actor& actor : gathering) actor.program = Actor::Program::gathers;

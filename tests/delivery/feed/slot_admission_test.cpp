@@ -37,7 +37,7 @@ TEST_CASE("delivery: an observer gets one batch, until it releases it or says th
   CHECK(admission.may_take(client(1), 1, false));
 }
 
-TEST_CASE("delivery: the last slot is for who waits with a batch in hand") {
+TEST_CASE("delivery: the last slot is for a client that waits with a batch in hand") {
   AdmissionStates admission(4);
   AdmissionState waits = holds(1, 1);
   admission.note(client(1), waits);
@@ -51,7 +51,7 @@ TEST_CASE("delivery: the last slot is for who waits with a batch in hand") {
   CHECK_FALSE(admission.may_take(client(1), 4, false));
 }
 
-TEST_CASE("delivery: where nothing is held a newcomer may begin, whoever else has nothing") {
+TEST_CASE("delivery: where nothing is held a newcomer may begin, whichever others have nothing") {
   AdmissionStates admission(2);
   for (const std::uint64_t number : {1U, 2U}) {
     AdmissionState returning = holds(0, number);
@@ -138,7 +138,7 @@ TEST_CASE("delivery: a client beside a job needs a slot of its own, and one of n
   CHECK(admission.slots_needed_for({4, 4}, 2) == 4 + 1 + 1);
 }
 
-TEST_CASE("delivery: who is gone counts no more") {
+TEST_CASE("delivery: a client that is gone counts no more") {
   AdmissionStates admission(4);
   admission.note(client(1), holds(2, 2));
   admission.note(client(2), rank_of(3, 3, 2, 2));

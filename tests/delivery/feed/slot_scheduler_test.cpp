@@ -94,7 +94,7 @@ TEST_CASE("delivery: a batch takes the place of one that is needed later, and of
   CHECK(slots.scheduler.cache().find(batch(2)));
 }
 
-TEST_CASE("delivery: a slot that is held is not taken, whoever waits") {
+TEST_CASE("delivery: a slot that is held is not taken, whichever client waits") {
   Slots slots(2);
   slots.ahead(Replicas({0}));
   slots.hold(0);

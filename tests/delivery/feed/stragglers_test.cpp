@@ -90,7 +90,7 @@ TEST_CASE("delivery: a turn in which a straggler held up no other costs no patie
   CHECK(stragglers.empty());
 }
 
-TEST_CASE("delivery: nobody waits for who has the largest batches before it") {
+TEST_CASE("delivery: no client waits for one that has the largest batches before it") {
   TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());

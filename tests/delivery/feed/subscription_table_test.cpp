@@ -263,7 +263,7 @@ TEST_CASE("delivery: when an epoch gets its plan, those that stand there want th
   CHECK(table.wanting(batch(2, 4)).empty());
 }
 
-TEST_CASE("delivery: those in their last epoch stand apart from all that go on behind it") {
+TEST_CASE("delivery: those in their last epoch stand apart from all that go on after it") {
   Subscription goes_on = replica(7);
   goes_on.epochs_left = 2;
   Table table({{client(1), replica(7)}, {client(2), goes_on}});

@@ -27,7 +27,7 @@ TEST_CASE("delivery: a rank takes its places of every step") {
   CHECK(cursor.step() == Step{2});
 }
 
-TEST_CASE("delivery: the end of an epoch is the step behind its last") {
+TEST_CASE("delivery: the end of an epoch is the step after its last") {
   Cursor cursor(whole_share(2), Epoch{0}, Step{3});
   CHECK(cursor.at_end(3));
   CHECK_FALSE(cursor.at_end(4));

@@ -13,7 +13,7 @@ constexpr LongWait::Time kStart{};
 
 }  // namespace
 
-TEST_CASE("delivery: a wait is long after a second, and begins anew with each batch") {
+TEST_CASE("delivery: a wait is long after a second, and begins again with each batch") {
   LongWait wait;
   CHECK(!wait.note(true, 3, kStart));
   CHECK(!wait.note(true, 3, kStart + 999ms));

@@ -80,7 +80,7 @@ TEST_CASE("delivery: a queue keeps what a client that is away holds, and no long
   }
 }
 
-TEST_CASE("delivery: who comes and goes puts off nobody else's return") {
+TEST_CASE("delivery: a client that comes and goes puts off no one else's return") {
   WorkQueue queue;
   take(queue, 1, kAnna);
   take(queue, 2, kBert);
@@ -116,7 +116,7 @@ TEST_CASE("delivery: a batch that was given up goes to others first, and says ho
   CHECK(queue.done_count() == 1);
 }
 
-TEST_CASE("delivery: a batch that is set aside counts as done, and is given to nobody") {
+TEST_CASE("delivery: a batch that is set aside counts as done, and is given to no one") {
   WorkQueue queue;
   CHECK(take(queue, 1, kAnna, 1) == 0);
   CHECK_FALSE(queue.set_aside({1}, kBert));

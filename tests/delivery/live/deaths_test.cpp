@@ -204,7 +204,7 @@ TEST_CASE("delivery: an end with a question is answered, also where there is not
   CHECK(answered("live", 3) == ErrorCode{});  // it has ended
 }
 
-TEST_CASE("delivery: a position in a live feed that has begun anew is refused with the way out") {
+TEST_CASE("delivery: a position in a live feed that has begun again is refused with the way out") {
   const TestServer server(live_feed(4));
   RawTrainer trainer(server);
   REQUIRE(trainer.subscribed());

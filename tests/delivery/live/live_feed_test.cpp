@@ -110,7 +110,7 @@ TEST_CASE("delivery: each rank gets a batch of each step, and an evaluator gets 
   }
 }
 
-TEST_CASE("delivery: a producer that starts again goes on behind what was accepted") {
+TEST_CASE("delivery: a producer that starts again goes on after what was accepted") {
   TestServer server(live_feed(4));
   {
     RawProducer producer(server, "actor");
@@ -288,7 +288,7 @@ TEST_CASE("delivery: a trainer that keeps up may be some steps behind, however m
   }
 }
 
-TEST_CASE("delivery: the end of a live feed comes to trainers behind the rest") {
+TEST_CASE("delivery: the end of a live feed comes to trainers after the rest") {
   const TestServer server(live_feed(4));
   RawTrainer trainer(server);
   trainer.wait();
@@ -336,7 +336,7 @@ TEST_CASE("delivery: workers of a live queue share its batches, and what one lea
   const TestServer server(live_feed(1));
   wire::SubscribeT request;
   request.mode = wire::Mode::queue;
-  request.window = 1;  // so that it is known who gets which
+  request.window = 1;  // so that it is known which trainer gets which
   RawTrainer first(server, request);
   REQUIRE(first.subscribed());
   RawProducer producer(server, "actor");

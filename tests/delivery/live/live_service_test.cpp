@@ -99,7 +99,7 @@ TEST_CASE("delivery: a live feed says how long claims have waited, and for what"
   CHECK(status.counts.claims_timed_out == 1);
 }
 
-TEST_CASE("delivery: a live feed says what its pool has, what it dropped, and who waits for room") {
+TEST_CASE("delivery: a live feed says what its pool has, what it dropped and what waits for room") {
   FeedSettings settings = live_feed(4);
   settings.live->pool.max_staleness = 1;
   settings.live->pool.pool_sequences = 6;

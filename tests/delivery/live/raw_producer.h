@@ -31,7 +31,7 @@ std::int32_t id_value(std::uint64_t number, std::size_t i);
 /// Where its fields lie from its own first byte on.
 std::vector<std::byte> bytes_of_sequence(const Offered& sequence);
 
-/// A Push of these, and their bytes, which lie one behind the other from `at` on.
+/// A Push of these, and their bytes, which lie one after the other from `at` on.
 struct LaidOutPush {
   wire::PushT push;
   std::vector<std::byte> bytes;
@@ -47,7 +47,7 @@ class RawProducer {
 
   RawClient& client() { return client_; }
   const wire::ProducedT& produced() const { return produced_; }
-  /// Offers them in one Push, and does not wait for the answer. In an area they lie one behind the
+  /// Offers them in one Push, and does not wait for the answer. In an area they lie one after the
   /// other from `at` on.
   void offer(const std::vector<Offered>& sequences, std::int64_t timeout_ms = -1,
              std::uint64_t at = 0);

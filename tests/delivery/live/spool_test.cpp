@@ -1,4 +1,4 @@
-// A live feed with a spool goes on behind the death of its daemon: nothing that was accepted is
+// A live feed with a spool goes on after the death of its daemon: nothing that was accepted is
 // lost, or delivered under another step. A desk that ends writes nothing more, as one that is
 // killed.
 
@@ -90,7 +90,7 @@ TEST_CASE(
   abandon.group = 8;
   abandon.count = 1;
   feed->ask(kActor, abandon);
-  abandon.group = 9;  // nobody has begun it
+  abandon.group = 9;  // no producer has begun it
   feed->ask(kActor, abandon);
   feed.restart();
   CHECK(feed->status().groups == 1);

@@ -70,7 +70,7 @@ constexpr const char* kFirst = "# step 0, version 0\n#0\n#1 *0.5\n";
 
 }  // namespace
 
-TEST_CASE("delivery: a record goes on behind what it has, and names each sequence once") {
+TEST_CASE("delivery: a record goes on after what it has, and names each sequence once") {
   const Recorded recorded;
   {
     const auto record = recorded.open();

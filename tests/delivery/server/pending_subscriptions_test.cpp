@@ -20,7 +20,7 @@ std::vector<std::uint64_t> sessions(const std::vector<PendingSubscriptions::Pend
 
 }  // namespace
 
-TEST_CASE("delivery: who waits for a feed leaves with it, in order, and others stay") {
+TEST_CASE("delivery: clients that wait for a feed leave with it, in order, and others stay") {
   PendingSubscriptions room;
   REQUIRE(room.let_in(client(9), Request(1, "dev").table(), kStart));
   REQUIRE(room.let_in(client(3), Request(1, "train").table(), kStart + seconds(1)));
@@ -31,7 +31,7 @@ TEST_CASE("delivery: who waits for a feed leaves with it, in order, and others s
   CHECK(room.find({SessionId{9}, {1}}) == nullptr);
 }
 
-TEST_CASE("delivery: who has waited for too long leaves, and who has not stays") {
+TEST_CASE("delivery: a client that has waited too long leaves, and one that has not stays") {
   PendingSubscriptions room;
   REQUIRE(room.let_in(client(1), Request(1, "dev").table(), kStart));
   REQUIRE(room.let_in(client(2), Request(1, "dev").table(), kStart + seconds(1)));

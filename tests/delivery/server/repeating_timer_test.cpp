@@ -5,7 +5,7 @@
 using namespace batchwright;
 using namespace std::chrono_literals;
 
-TEST_CASE("delivery: rounds come for as long as there is work, and can be started anew") {
+TEST_CASE("delivery: rounds come for as long as there is work, and can be started again") {
   boost::asio::io_context io;
   int count = 0;
   RepeatingTimer rounds(io, 1ms, [&] { return ++count < 3; });

@@ -130,7 +130,7 @@ TEST_CASE("delivery: a client's pulse is what it says, and what leaves for it in
   CHECK_FALSE(pulse.lost({8'000, 20, true}, begin + 18s, kLimit));  // a batch flows
   CHECK_FALSE(pulse.lost({16'000, 20, true}, begin + 27s, kLimit));
   CHECK_FALSE(pulse.lost({16'500, 20, false}, begin + 36s, kLimit));
-  // Its kernel takes our signs of life, and nobody answers.
+  // Its kernel takes our signs of life, but the client never answers.
   CHECK(pulse.lost({17'000, 20, false}, begin + 37s, kLimit) == "no sign of life for 10 s");
 }
 

@@ -33,7 +33,7 @@ std::string listen_error(const std::string& endpoint, const std::string& events 
 
 }  // namespace
 
-TEST_CASE("delivery: who a peer is stands at the end of its address") {
+TEST_CASE("delivery: a peer's identity stands at the end of its address") {
   const auto found = credentials_of("host:1000:50:4711");
   REQUIRE(found);
   CHECK(found->uid == 1000);

@@ -109,7 +109,7 @@ TEST_CASE("delivery: a client with a key of the list gets its epoch, another no 
   CHECK(server.sessions() == 1);
 }
 
-TEST_CASE("delivery: without a list whoever knows the daemon's key is let in, and nobody else") {
+TEST_CASE("delivery: without a list a client that knows the daemon's key is let in, and no other") {
   const KeyPair own = make_keys();
   const KeyPair any = make_keys();
   TestServer server(sorted_feed(4), with_keys(own, std::nullopt));

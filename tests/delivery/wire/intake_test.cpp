@@ -57,7 +57,7 @@ class ByHand {
     std::string ready("\5READY\13Socket-Type\0\0\0", 21);
     ready += static_cast<char>(kind.size());
     REQUIRE(send(frame(4, ready.append(kind))));
-    // Whoever says more before the other side's READY is cut off by ZeroMQ.
+    // ZeroMQ cuts off a peer that says more before the other side's READY.
     const std::string head = receive(64 + 2);
     receive(static_cast<unsigned char>(head.back()));
   }
@@ -94,7 +94,7 @@ class ByHand {
     fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     REQUIRE(::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
-  /// Of either family: the port is behind the last colon.
+  /// Of either family: the port comes after the last colon.
   void connect_remote(const std::string& endpoint) {
     const std::string digits = endpoint.substr(endpoint.rfind(':') + 1);
     std::uint16_t port = 0;
@@ -196,7 +196,7 @@ TEST_CASE("delivery: a client that says much, and is heard, is never cut off") {
   REQUIRE(client.hello(true) != 0);
   wire::ReleaseT release;
   release.subscription = 1;
-  release.leases.assign(2'000, 0);  // leases of nobody
+  release.leases.assign(2'000, 0);  // leases of no one
   for (int i = 0; i < 2'000; ++i) client.send(release);
   client.send(subscribe_to_train());
   CHECK(indices_to_the_end(client) == numbers(0, 10));

@@ -136,7 +136,7 @@ TEST_CASE("replaced data: the start of an epoch finds that the path leads elsewh
     std::filesystem::rename(daemon.dataset(), daemon.folder() / "old");
     std::filesystem::rename(next, daemon.dataset());
   }
-  SUBCASE("removed and written anew") {
+  SUBCASE("removed and written again") {
     std::filesystem::remove_all(daemon.dataset());
     OldData::make(daemon.dataset(), kNew);
   }

@@ -130,7 +130,7 @@ struct Due {
   std::uint64_t at_ms = 0;
   std::uint64_t order = 0;
   std::uint64_t life = 0;
-  std::uint32_t who = 0;  ///< A producer; behind those a trainer.
+  std::uint32_t who = 0;  ///< A producer; after those a trainer.
   bool operator>(const Due& other) const {
     return at_ms != other.at_ms ? at_ms > other.at_ms : order > other.order;
   }

@@ -1,4 +1,4 @@
-// Producers, trainers and a clock around a LivePool. What is checked is counted anew here: which
+// Producers, trainers and a clock around a LivePool. What is checked is counted again here: which
 // version and line of training each sequence is of, and how stale that is by
 // daemon/live/DEFINITIONS.md.
 
@@ -326,7 +326,7 @@ class OnePool {
     announce(to);
   }
 
-  /// It has the model of a checkpoint, and takes the steps behind it again, or none of them.
+  /// It has the model of a checkpoint, and takes the steps after it again, or none of them.
   void restore(std::uint32_t id, LiveAdvance& to) {
     ++figures_.restores;
     to.restored = true;

@@ -13,7 +13,7 @@ struct LongRun {
   std::uint64_t sequences = 100'000;  ///< That trainers are to get.
   /// Each step makes one version, one loop alone trains, all is claimed and nothing is restored, so
   /// that `pace` drops nothing. Otherwise producers push any version that was announced, versions
-  /// jump, trainers restore, and all of them pause and come anew.
+  /// jump, trainers restore, and all of them pause and come back.
   bool is_paced = false;
   /// Of a run that is paced.
   StepUnit unit = StepUnit::sequences;

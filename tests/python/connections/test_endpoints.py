@@ -20,7 +20,7 @@ COMMAND = served.BIN / "batchwright"
 @pytest.mark.parametrize("by_environment", [False, True])
 def test_a_relative_endpoint_is_that_of_the_folder_it_was_given_in(serve, monkeypatch, tmp_path,
                                                                    by_environment):
-    """Of frameworks that change the folder for each run, while the daemon is started anew."""
+    """Of frameworks that change the folder for each run, while the daemon is started again."""
     daemon = serve()
     folder, name = os.path.split(daemon.endpoint[len("ipc://"):])
     monkeypatch.chdir(folder)

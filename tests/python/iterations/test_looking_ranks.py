@@ -39,7 +39,7 @@ distributed.barrier()
 
 
 def test_datasets_that_ranks_begin_in_another_order_are_compared(serve, stored, tmp_path):
-    """Each waits for nobody in vain, and is compared with its own feed."""
+    """Each waits for no one in vain, and is compared with its own feed."""
     feeds = """
 [[feed]]
 name = "valid"

@@ -2,7 +2,7 @@
 
 Call: BATCHWRIGHT_BIN=DIR BATCHWRIGHT_LIBRARY=FILE ticket_cost.py [--batches N]
 Prints microseconds: median and 9th decile, and of which the C library takes. Each batch has 16 rows
-of the small dataset that the tests use; a batch's size makes no difference, for nobody reads it.
+of the small dataset that the tests use; a batch's size makes no difference, for no one reads it.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class LiveTraining {
   const ProgramTerms& terms_;
   LiveSaved& saved_;
   std::uint64_t steps_;
-  std::optional<std::uint64_t> step_;  ///< Behind which it is.
+  std::optional<std::uint64_t> step_;  ///< After which it is.
 };
 
 }  // namespace

@@ -56,7 +56,7 @@ struct Surroundings {
 };
 
 /// A `for` loop over its share, as a replica or a rank. `saved`: where it goes on. `barrier`:
-/// called behind each batch with where to resume then, and returns once all ranks are there; null:
+/// called after each batch with where to resume then, and returns once all ranks are there; null:
 /// it waits for no other, and saves its place itself.
 using Barrier = std::function<void(Process&, const Saved&)>;
 Process::Main trainer(const Surroundings& around, const ProgramTerms& terms,

@@ -130,7 +130,7 @@ void LiveWitness::check_lane(const LiveRows& live, const Row& row, std::size_t r
   const auto fail = [&](const std::string& what) {
     world_.fail(fmt::format("lane {}: sequence {} of {} {}", r, name.second, name.first, what));
   };
-  // Where a step would serve nobody all lanes let go of what they have.
+  // Where a step would serve no one, all lanes let go of what they have.
   const bool may_let_go = settings_.stale == StalePolicy::zero && row.start == 0;
   if (row.length == 0) {
     if (lane && !may_let_go) fail("came before, and its lane is free");

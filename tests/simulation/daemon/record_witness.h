@@ -66,7 +66,7 @@ class RecordWitness {
   struct Noted {
     std::set<Place> done;
     std::set<Place> latest;                         ///< By the latest event.
-    std::multimap<std::uint64_t, Place> by_record;  ///< The record behind which there is its own.
+    std::multimap<std::uint64_t, Place> by_record;  ///< The record after which its own comes.
   };
 
   void read_journal();

@@ -39,7 +39,7 @@ class Site:
     text: str   # as the source has it, in one line
     count: int  # so many like it are before it in its file
     first: int
-    last: int   # behind its last character
+    last: int   # after its last character
     line: int
     last_line: int
     whole: str  # the line that it begins in
@@ -92,7 +92,7 @@ class Reader:
     def __init__(self, path, source):
         self.path, self.source = path, source
         self.tokens = tokens_of(source)
-        self.found = []  # kind, first token, behind the last token
+        self.found = []  # kind, first token, after the last token
 
     def sites(self):
         self.declarations(0, len(self.tokens))
@@ -173,7 +173,7 @@ class Reader:
         return index
 
     def statement(self, index, gives_bool, in_if):
-        """One statement; returns what is behind it."""
+        """One statement; returns what comes after it."""
         text = self.text(index)
         if text == "{":
             self.block(index, gives_bool)

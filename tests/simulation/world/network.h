@@ -13,7 +13,7 @@
 
 namespace batchwright::simulation {
 
-/// The bytes of a message, and for a batch behind its ticket a copy that is made when it arrives:
+/// The bytes of a message, and for a batch after its ticket a copy that is made when it arrives:
 /// until then they lie in the daemon's slot. A producer's frame is taken when it is sent.
 struct Message {
   std::vector<std::byte> bytes;

@@ -32,7 +32,7 @@ class Listener {
 
   /// Differs from those of all other daemons.
   virtual std::uint64_t number() const = 0;
-  /// `frame`: what came behind the message; empty for most.
+  /// `frame`: what came after the message; empty for most.
   virtual void hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes,
                     const std::vector<std::byte>& frame) = 0;
   /// Whether the session is here, and has no such connection yet.

@@ -112,7 +112,7 @@ TEST_CASE("frontend: frames are cut by every kernel as by hand, and nothing besi
     for (const std::size_t hop : {1U, 160U, 500U}) {
       CAPTURE(window);
       CAPTURE(hop);
-      // No sample more than the frames have: a sanitizer sees what is read behind.
+      // No sample more than the frames have: a sanitizer sees what is read past them.
       std::vector<double> samples = noise(window + 7 * hop);
       samples.resize(window + 7 * hop);
       samples.shrink_to_fit();

@@ -8,7 +8,7 @@
 #include "storage/features/frontend/frames/stacking.h"
 #include "tests/storage/frontend/golden.h"
 
-// What is done with frames behind the features, against postprocess.json.
+// What is done with frames after the features, against postprocess.json.
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -16,7 +16,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Numbers of nested arrays, one behind the other.
+/// Numbers of nested arrays, one after the other.
 std::vector<float> flat(const json::value& value) {
   if (!value.is_array()) return {static_cast<float>(value.to_number<double>())};
   std::vector<float> numbers;

@@ -38,7 +38,7 @@ std::string failure(const Place& place, const How& how) {
 
 }  // namespace
 
-TEST_CASE("storage: a new class is appended behind those of the dataset") {
+TEST_CASE("storage: a new class is appended after those of the dataset") {
   const Place place;
   CHECK(failure(place, labelled(place, {"it", "ru"})).empty());
   const std::uint64_t before = place.snapshot()->content();

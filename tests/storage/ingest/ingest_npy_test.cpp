@@ -165,7 +165,7 @@ TEST_CASE("storage: of many arrays that no dataset holds the first hundred tell"
   for (int i = 0; i < 150; ++i) {
     write_file(place.in(std::to_string(1000 + i) + ".npy"), npy("<u2", "(3,)", 6));
   }
-  // A usable one behind so many of one kind is not looked for; behind fewer it is.
+  // A usable one after so many of one kind is not looked for; after fewer it is.
   write_file(place.in("9.npy"), npy("<i2", "(3,)", 6));
   const auto refused = place.take({}, false);
   REQUIRE_FALSE(refused);

@@ -61,7 +61,7 @@ TEST_CASE("storage: two files of one key are an error of the second, on resume t
   CHECK(place.keys() == Keys{"1"});
 }
 
-TEST_CASE("storage: an ingest ended from outside keeps what it has, and resumes behind it") {
+TEST_CASE("storage: an ingest ended from outside keeps what it has, and resumes after it") {
   const Place place;
   place.write_tones(50);
   How how;

@@ -290,7 +290,7 @@ TEST_CASE("storage: rows of a Kaldi matrix without columns are refused, however 
   }
 }
 
-TEST_CASE("storage: a range of Kaldi may end up to three rows behind the last, and is cut there") {
+TEST_CASE("storage: a range of Kaldi may end up to three rows past the last, and is cut there") {
   const std::string fm = data("fm.ark");
   const TemporaryFolder folder;
   write_file(folder / "v.ark", "v  [ 1 2 3 ]\n");

@@ -200,7 +200,7 @@ TEST_CASE("storage: an array in Fortran order comes in C order") {
   CHECK(values == std::array<std::int16_t, 6>{0, 1, 2, 3, 4, 5});
 }
 
-TEST_CASE("storage: a .npy file that is cut anywhere, or has more behind it, is refused") {
+TEST_CASE("storage: a .npy file that is cut anywhere, or has more after it, is refused") {
   std::string file = header(kGood) + std::string(48, 'x');
   CHECK(parse_npy(std::as_bytes(std::span(file.data(), file.size()))));
   for (std::size_t size = 0; size < file.size(); ++size) {

@@ -137,7 +137,7 @@ TEST_CASE("storage: channels that cancel out in their mean are counted") {
 }
 
 TEST_CASE("storage: MP3 that was cut out of a longer one is taken with a remark") {
-  // Frames of silence at 32 kbit/s and 16 kHz, without a checksum; the byte behind the head says
+  // Frames of silence at 32 kbit/s and 16 kHz, without a checksum; the byte after the head says
   // how far back a frame's sound begins.
   const auto mp3 = [](char back) {
     std::string file;

@@ -116,7 +116,7 @@ std::vector<Note> recorded(const TemporaryFolder& folder, const std::vector<std:
   return notes_in(whole(log));
 }
 
-/// The number of sequences behind each commit; 0 before the first.
+/// The number of sequences after each commit; 0 before the first.
 std::vector<std::uint64_t> commits(const std::vector<Note>& notes) {
   std::vector<std::uint64_t> counts{0};
   constexpr std::string_view kKey = "\"sequences\":";

@@ -172,7 +172,7 @@ TEST_CASE("recipe: each shard of a dataset has its own draws, wherever it stands
   CHECK(lengths_of(both) == lengths_of(turned));
 }
 
-TEST_CASE("recipe: a row that comes again is drawn anew, and is as long") {
+TEST_CASE("recipe: a row that comes again is drawn again, and is as long") {
   const TemporaryFolder folder;
   append_sounds(folder / "s", {{"x", 1}, {"y", 2}});
   const OpenedRecipe opened(folder / "s", with_three_speeds());

@@ -70,7 +70,7 @@ TEST_CASE("recipe: statistics without a checksum, as they were written before, a
   CHECK(read->made_by == sums_of(3).made_by);
 }
 
-TEST_CASE("recipe: who reads statistics while they are written has the old ones whole") {
+TEST_CASE("recipe: a reader of statistics that are being written has the old ones whole") {
   const TemporaryFolder folder;
   const auto path = folder / "cmvn";
   REQUIRE(write_statistics(path, sums_of(3)));

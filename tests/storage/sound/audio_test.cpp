@@ -103,7 +103,7 @@ TEST_CASE("storage: flac whose writer could not know its length is taken, and fo
   const auto samples = floats(tone(20000));
   encode(folder / "a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, samples);
   std::string streamed = read_file(folder / "a.flac");
-  // The number of samples: the last four bits of byte 21 and the four bytes behind it.
+  // The number of samples: the last four bits of byte 21 and the four bytes after it.
   streamed[21] = static_cast<char>(streamed[21] & 0xF0);
   streamed.replace(22, 4, std::string(4, '\0'));
   write_file(folder / "a.flac", streamed);
@@ -146,7 +146,7 @@ TEST_CASE("storage: a file in memory that has a header only is a corrupt record"
         "encoded sound: no samples: the file has a header only; ingest it again");
 }
 
-TEST_CASE("storage: decoding ends with the sample behind the last one that is wanted") {
+TEST_CASE("storage: decoding ends with the sample after the last one that is wanted") {
   const TemporaryFolder folder;
   encode(folder / "a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, floats(tone(20000)));
   const std::string bytes = read_file(folder / "a.flac");

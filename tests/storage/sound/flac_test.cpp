@@ -13,7 +13,7 @@ const std::string& flac_file() {
   return file;
 }
 
-/// The number of samples: the last four bits of byte 21 and the four bytes behind it.
+/// The number of samples: the last four bits of byte 21 and the four bytes after it.
 std::string flac_claiming(std::uint64_t samples) {
   std::string file = flac_file();
   file[21] = static_cast<char>((file[21] & 0xF0) | static_cast<char>(samples >> 32));
@@ -42,7 +42,7 @@ TEST_CASE("sound: FLAC that lost bytes within is refused") {
   CHECK(refusal_of(file.erase(file.size() / 2, 3000)) != "");
 }
 
-TEST_CASE("sound: tags stand before and behind FLAC") {
+TEST_CASE("sound: tags stand before and after FLAC") {
   const std::string id3v2 = std::string("ID3\4\0\0\0\0\0\x20", 10) + std::string(32, '\0');
   CHECK(samples_of(id3v2 + flac_file() + "TAG" + std::string(125, ' ')) == kFlacSamples);
   CHECK(refusal_of(flac_file() + "abc") != "");

@@ -98,7 +98,7 @@ TEST_CASE("sound: MP3 that ends within a frame is refused") {
   check_cuts(described(), described().size() / 40);
 }
 
-TEST_CASE("sound: MP3 is found behind what stands before it, by its content alone") {
+TEST_CASE("sound: MP3 is found after what stands before it, by its content alone") {
   for (const std::size_t zeros : {1U, 2000U, 40'000U}) {
     CHECK(samples_of(std::string(zeros, '\0') + described()) == kSound);
   }
@@ -118,7 +118,7 @@ TEST_CASE("sound: MP3 with bytes that are no frame is damaged") {
 }
 
 TEST_CASE("sound: a frame of MP3 that cannot be decoded is an error, and not a line on stderr") {
-  // The lengths of its parts, which stand behind the first four bytes, are more than it has.
+  // The lengths of its parts, which stand after the first four bytes, are more than it has.
   std::string file = plain();
   const std::size_t at = places(file)[30] + 4;
   file.replace(at + 1, 7, std::string(7, '\xff'));

@@ -155,7 +155,7 @@ TEST_CASE("sound: Ogg with a page lost, twice, in another place or damaged is re
   }
 }
 
-TEST_CASE("sound: Ogg that lost a page and was numbered anew lacks samples that it promises") {
+TEST_CASE("sound: Ogg that lost a page and was renumbered lacks samples that it promises") {
   for (const int format : {kVorbis, kOpus}) {
     CAPTURE(format);
     Pages pages = pages_of(long_file(format));
@@ -185,7 +185,7 @@ TEST_CASE("sound: streams of Ogg side by side are refused") {
   CHECK(contains(refusal_of(joined(pages)), "several streams at once"));
 }
 
-TEST_CASE("sound: nothing stands behind Ogg's last page") {
+TEST_CASE("sound: nothing stands after Ogg's last page") {
   CHECK(contains(refusal_of(long_file(kOpus) + "abc"), "3 bytes after its last page"));
   Pages pages = pages_of(long_file(kOpus));
   pages.back().set(5, 1, 0).seal();

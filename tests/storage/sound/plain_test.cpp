@@ -254,7 +254,7 @@ TEST_CASE("sound: what follows the samples of WAVE are chunks, or a few zeros") 
   CHECK(contains(refusal_of(whole + "data" + number(4, 4) + "abcd"), "are no chunks"));
 }
 
-TEST_CASE("sound: bytes behind the last sample of all channels are no sample") {
+TEST_CASE("sound: bytes after the last sample of all channels are no sample") {
   std::string file = wav({1, 2, 3, 4, 5, 6}, {8000, 2}) + "abc";
   file.replace(40, 4, number(15, 4));
   CHECK(samples_of(file) == 3);

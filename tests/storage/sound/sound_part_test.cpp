@@ -67,7 +67,7 @@ std::string part_refusal(const std::filesystem::path& path, const SoundPart& par
 TEST_CASE("storage: a part of a sound has the samples of the whole there, of any format") {
   const TemporaryFolder folder;
   const auto sound = changing_sound();
-  // On both sides of the second from which decoders begin anew, within blocks and at their ends.
+  // On both sides of the second from which decoders begin again, within blocks and at their ends.
   const SoundPart parts[] = {{0, 0.5},      {0.3, 0.30005}, {0.99, 1.01}, {1.0001, 2},
                              {2.048, 2.56}, {3.33333, 6.1}, {6.9, 7},     {5, SoundPart().end}};
   for (const Format& format : kFormats) {
@@ -95,7 +95,7 @@ TEST_CASE("storage: a part of a sound has the samples of the whole there, of any
   }
 }
 
-TEST_CASE("storage: a part may end half a second behind the sound, and not more") {
+TEST_CASE("storage: a part may end half a second after the sound, and not more") {
   const TemporaryFolder folder;
   encode(folder / "a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, changing_sound(), kRate);
   const auto cut = read_audio(folder / "a.flac", ChannelChoice::only, SoundPart{6.5, 7.5});
@@ -128,7 +128,7 @@ TEST_CASE("storage: sound that is too long is refused, whether or not its header
     CHECK(taken == 50'001);
     CHECK(decode_audio(folder / name, ChannelChoice::only, count, part, {80'000}));
   }
-  // Seventeen hours, with as many bytes behind the header, of which the disk has none.
+  // Seventeen hours, with as many bytes after the header, of which the disk has none.
   std::string header = wav(tone(8), {kRate, 1}).substr(0, 44);
   constexpr std::uint32_t kBytes = 2'000'000'000;
   for (const auto& [at, bytes] : {std::pair(4, kBytes + 36), std::pair(40, kBytes)}) {

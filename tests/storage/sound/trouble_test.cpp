@@ -46,7 +46,7 @@ class StandardError {
 
 constexpr std::size_t kFrames = 12;
 constexpr std::size_t kFrameBytes = 144;  // 32 kbit/s at 16 kHz, MPEG 2
-constexpr std::size_t kSideAt = 6;        // behind head and checksum
+constexpr std::size_t kSideAt = 6;        // after head and checksum
 constexpr std::uint64_t kFrameSamples = 576;
 
 /// The checksum of such a frame: of the head's last two bytes, and 9 of side information.
