@@ -17,20 +17,24 @@ namespace {
 /// As good as no end, and times 2^32 sequences still within 64 bits.
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 31;
 
-/// How many items there are of lengths in [i << shift, (i + 1) << shift).
+/// How many items there are of lengths, on the grid, in [i << shift, (i + 1) << shift).
 struct LengthCounts {
+  const PlanSettings& settings;
   int shift = 0;
   std::vector<std::uint64_t> counts;
 
   // At most 2^20 classes, 8 MiB: longer lengths share a class, and the bound rounds up.
-  explicit LengthCounts(std::uint32_t longest)
-      : shift(std::max(0, static_cast<int>(std::bit_width(longest)) - 20)),
+  LengthCounts(const PlanSettings& plan, std::uint32_t longest)
+      : settings(plan),
+        shift(std::max(0, static_cast<int>(std::bit_width(longest)) - 20)),
         counts((longest >> shift) + 1) {}
 
-  void add(std::uint32_t length, std::uint64_t times) { counts[length >> shift] += times; }
+  void add(std::uint32_t length, std::uint64_t times) {
+    counts[on_grid(settings, length) >> shift] += times;
+  }
 };
 
-/// Each length that is kept counts `times`, on the grid.
+/// Each length that is kept counts `times`.
 void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                  LengthCounts& counts, std::uint64_t times) {
   const ChunkShape shape = chunk_shape(settings);
@@ -38,14 +42,14 @@ void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& set
     if (length < settings.min_length) continue;
     if (settings.max_length != 0 && length > settings.max_length) continue;
     if (settings.chunk == 0) {
-      counts.add(on_grid(settings, length), times);
+      counts.add(length, times);
       continue;
     }
     const std::uint64_t before = chunks_of(length, shape) - 1;
     // All chunks but the last have full length.
-    if (before > 0) counts.add(on_grid(settings, shape.chunk), before * times);
+    if (before > 0) counts.add(shape.chunk, before * times);
     const std::uint64_t left = length - before * shape.hop;  // of which the last chunk has most
-    counts.add(on_grid(settings, std::min(static_cast<std::uint32_t>(left), shape.chunk)), times);
+    counts.add(std::min(static_cast<std::uint32_t>(left), shape.chunk), times);
   }
 }
 
@@ -91,8 +95,9 @@ PlanBound listed_bound(const PlanBuilder& builder, const PlanSettings& settings)
     const std::uint64_t rows = starts[line + 1] - starts[line];
     std::uint32_t longest = 0;
     for (std::uint32_t item = starts[line]; item < starts[line + 1]; ++item) {
-      longest = std::max(longest, on_grid(settings, builder.table.length(item)));
+      longest = std::max(longest, builder.table.length(item));
     }
+    longest = on_grid(settings, longest);
     bound.rows = std::max(bound.rows, rows);
     bound.padded_frames = std::max(bound.padded_frames, rows * longest);
   }
@@ -107,12 +112,11 @@ PlanBound bound_of(const PlanBuilder& builder, const PlanSettings& settings) {
             std::uint64_t{settings.lanes} * std::min(settings.unroll, builder.longest)};
   }
   const std::uint32_t longest = on_grid(settings, builder.longest);
-  LengthCounts counts(longest);
+  LengthCounts counts(settings, longest);
   // A mixed dataset may come several times in an epoch: as if each length came without end.
   if (builder.table.listed() != nullptr) {
-    builder.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
-      counts.add(on_grid(settings, length), 1);
-    });
+    builder.each_item(
+        [&](std::uint32_t, std::uint32_t, std::uint32_t length) { counts.add(length, 1); });
   } else {
     count_items(builder.table.sequence_lengths(), settings, counts,
                 settings.mix_weights.empty() ? 1 : kEndless);

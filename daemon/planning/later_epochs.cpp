@@ -57,7 +57,7 @@ bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const PlanBuilde
   if (s.world == 1 || s.remainder == Remainder::wrap) return true;
   if (s.remainder == Remainder::drop) return batches - dropped >= s.world;
   // Spread splits batches in two, so there must be enough rows for a multiple of `world`.
-  const std::uint64_t least = Capacity(s, builder.longest).full_rows(on_grid(s, builder.longest));
+  const std::uint64_t least = Capacity(s, builder.longest).least_full_rows();
   return least >= 2 && rows >= rows / least + 2 * buckets + s.world;
 }
 

@@ -24,7 +24,8 @@ std::uint64_t padded_frames(const PlanSettings& settings, std::uint32_t longest)
 Capacity::Capacity(const PlanSettings& settings, std::uint32_t longest)
     : cut_(settings.cut),
       overruns_(settings.rule == CutRule::overrun && settings.cut != Cut::fixed),
-      budget_(padded_frames(settings, on_grid(settings, longest))),
+      longest_(on_grid(settings, longest)),
+      budget_(padded_frames(settings, longest_)),
       real_frames_(settings.cut == Cut::real_frames ? settings.max_frames : kNoLimit),
       quadratic_scale_(std::max(settings.quadratic_scale, std::uint32_t{1})),
       multiple_(settings.size_multiple),
@@ -117,8 +118,8 @@ class Cutter {
         grouped_(settings.shuffle == Shuffle::groups) {
     // At most so many batches: a vector that grows takes three times as much for a moment.
     const std::size_t rows = builder.order.size();
-    const std::size_t batches = rows / capacity_.full_rows(on_grid(settings, builder.longest)) +
-                                std::size_t{2} * builder.used_buckets;
+    const std::size_t batches =
+        rows / capacity_.least_full_rows() + std::size_t{2} * builder.used_buckets;
     builder.starts.reserve(std::min(batches, rows) + 1);
     if (grouped_) builder.batch_lengths.reserve(std::min(batches, rows));
   }

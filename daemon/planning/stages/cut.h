@@ -16,6 +16,8 @@ class Capacity {
   std::uint64_t rows_within(std::uint32_t longest) const;
   /// The rows of a batch that nothing but its own longest row limits, or that are all as long.
   std::uint64_t full_rows(std::uint32_t longest) const;
+  /// Those of a batch whose longest row is L_max: no full one has fewer.
+  std::uint64_t least_full_rows() const { return full_rows(longest_); }
   /// No batch has more.
   std::uint64_t most_rows() const { return most_rows_; }
   /// Whether the row that passes the capacity belongs to the batch. With real frames it is their
@@ -33,6 +35,7 @@ class Capacity {
  private:
   Cut cut_;
   bool overruns_;
+  std::uint32_t longest_;  ///< L_max, on the grid.
   std::uint64_t budget_;
   std::uint64_t real_frames_;
   std::uint64_t quadratic_scale_;

@@ -17,7 +17,10 @@ Error bad_length(std::size_t ordinal, std::uint32_t length) {
           fmt::format("sequence {} has {} frames, allowed: 1 to 2147483647", ordinal, length)};
 }
 
-Result<void> check_product(std::uint64_t items, std::uint32_t longest) {
+/// So many rows, each with the most frames that one takes in a batch.
+Result<void> check_product(std::uint64_t items, const PlanBuilder& builder,
+                           const PlanSettings& settings) {
+  const std::uint32_t longest = on_grid(settings, builder.longest);
   if (items > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::infeasible,
                  fmt::format("an epoch of {} rows, allowed: up to 4294967295", items)};
@@ -238,7 +241,7 @@ Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Ep
     builder.selected = listed->sequences;
     builder.rows = listed->rows.size();
     builder.repeats = listed->repeats;
-    return check_product(builder.rows, on_grid(settings, builder.longest));
+    return check_product(builder.rows, builder, settings);
   }
   auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
@@ -252,8 +255,7 @@ Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Ep
                                "use weights closer to each other, or mix_exhausted = end",
                                get_setting(settings, "mix_weights"))};
     }
-    if (auto fits = check_product(builder.selected, on_grid(settings, builder.longest)); !fits)
-      return fits;
+    if (auto fits = check_product(builder.selected, builder, settings); !fits) return fits;
   }
   builder.uses_all = settings.mix_weights.empty() && builder.left_out == 0 &&
                      builder.selected == builder.table.sequence_lengths().size();
@@ -266,7 +268,7 @@ Result<void> select_items(PlanBuilder& builder, const PlanSettings& settings, Ep
     builder.repeats |= wanted[i] > dataset.kept;
   }
   builder.rows = rows_of(builder);
-  return check_product(builder.rows, on_grid(settings, builder.longest));
+  return check_product(builder.rows, builder, settings);
 }
 
 }  // namespace batchwright

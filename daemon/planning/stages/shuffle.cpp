@@ -81,10 +81,10 @@ std::vector<std::uint32_t> take_batch_lengths(PlanBuilder& builder, const PlanSe
   std::vector<std::uint32_t> lengths(builder.batches());
   for (std::uint32_t batch = 0; batch < builder.batches(); ++batch) {
     for (std::uint32_t i = builder.starts[batch]; i < builder.starts[batch + 1]; ++i) {
-      const std::uint32_t length =
-          on_grid(settings, builder.table.length(builder.order.items()[i]));
+      const std::uint32_t length = builder.table.length(builder.order.items()[i]);
       lengths[batch] = std::max(lengths[batch], length);
     }
+    lengths[batch] = on_grid(settings, lengths[batch]);
   }
   return lengths;
 }
