@@ -53,11 +53,10 @@ std::vector<Record> FeedCore::take_steps() {
 
 /// It has had all steps, and could take the next one.
 void FeedCore::await_step(const Subscription& subscription) {
-  const Step let_through{parts_.plans.steps(subscription.cursor.epoch())};
-  const Step next =
-      subscription.in_queue() ? let_through : std::max(let_through, subscription.cursor.step());
-  if (subscription.in_queue() &&
-      !parts_.desk.queue().exhausted(next.value * parts_.settings.plan.world)) {
+  Step next{parts_.plans.steps(subscription.cursor.epoch())};
+  if (!subscription.in_queue()) {
+    next = std::max(next, subscription.cursor.step());  // it may be past steps that are held back
+  } else if (!parts_.desk.queue().exhausted(next.value * parts_.settings.plan.world)) {
     return;
   }
   parts_.live->take(FeedParts::trainer_of(subscription), next, subscription.says_it_waits(), now_);

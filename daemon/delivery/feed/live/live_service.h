@@ -82,7 +82,7 @@ class LiveService {
   /// The first step that can still be assembled; and the first of those that are kept for more than
   /// a mark.
   Step first_kept() const { return Step{gate_.source().first_kept()}; }
-  /// With those that are held back.
+  /// Steps that were cut, with those that are held back.
   std::uint64_t steps_cut() const { return pool_.steps(); }
   Step first_asked_for() const { return std::max(first_kept(), trainers_.asked_from()); }
   /// Whether there are more steps, or the feed has ended, since this was asked last.
