@@ -209,10 +209,8 @@ Result<Producer::Outcomes> Producer::outcomes(std::uint64_t first, std::uint32_t
 
 void Producer::forget() {
   if (!call_) return;
-  const bool is_sent = conversation_.push() && conversation_.push()->was_sent;
-  if (call_->room != nullptr) call_->room->is_over = is_sent;
   if (call_->kind == Kind::claim) conversation_.forget_claim();
-  if (call_->kind == Kind::push || call_->kind == Kind::commit) conversation_.forget_push();
+  if (call_->kind == Kind::push || call_->kind == Kind::commit) give_up_push(*call_);
   call_.reset();
 }
 

@@ -127,6 +127,7 @@ class Producer {
   bool may_take_frame(const Call& call) const;
   bool takes_frame(const Call& call, std::uint64_t bytes) const;
   Result<Verdict> await_accepted(Call& call);
+  void give_up_push(const Call& call);
   Result<void> check_all(Call& call, const Sequences& what);
   Result<std::uint64_t> check_one(const Sequences& what, std::size_t i, std::size_t ahead);
   Result<std::optional<Offer>> lay_out(const Call& call, const Sequences& what);

@@ -97,10 +97,7 @@ Result<Producer::Verdict> Producer::await_accepted(Call& call) {
   if (!push || push->forgotten) return Verdict::done;
   const auto is_answered = [&] { return push->answer.has_value(); };
   auto waited = wait_for_answer(is_answered, call.deadline, "answer to a push");
-  if (!waited) {
-    if (call.room != nullptr) call.room->is_over = push->was_sent;
-    conversation_.forget_push();
-  }
+  if (!waited) give_up_push(call);
   if (!waited || *waited != Verdict::done) return waited;
   const wire::AcceptedT answer = std::move(*push->answer);
   const bool is_whole = answer.next >= push->offer.first() + push->offer.size();
@@ -113,6 +110,13 @@ Result<Producer::Verdict> Producer::await_accepted(Call& call) {
   }
   const Error error{static_cast<ErrorCode>(answer.code), answer.text};
   return in_place(error, call.accepted, std::max<std::size_t>(call.bytes.size(), 1));
+}
+
+/// The call waits for its push no longer. A room that it commits is over once a daemon may have it.
+void Producer::give_up_push(const Call& call) {
+  const std::optional<Conversation::Push>& push = conversation_.push();
+  if (call.room != nullptr) call.room->is_over = push && push->was_sent;
+  conversation_.forget_push();
 }
 
 Result<void> Producer::check_all(Call& call, const Sequences& what) {
