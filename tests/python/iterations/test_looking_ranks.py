@@ -39,7 +39,7 @@ distributed.barrier()
 
 
 def test_datasets_that_ranks_begin_in_another_order_are_compared(serve, stored, tmp_path):
-    """Each waits for no one in vain, and is compared with its own feed."""
+    """None waits for a batch that does not come, and each is compared with its own feed."""
     feeds = """
 [[feed]]
 name = "valid"
